@@ -1,0 +1,1 @@
+"""Lagrangian Propagation Graph Neural Networks: an experiment runner."""

@@ -1,0 +1,1 @@
+"""Typed configuration: schemas here, values and their descriptions in `conf/`."""

@@ -1,0 +1,154 @@
+"""Schemas of what makes a network: aggregator, g, propagation, readout, inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lpgnn_cli.config.fields import positive, setting
+
+ACTIVATIONS = ("tanh", "relu", "sigmoid", "elu", "leaky_relu", "gelu", "identity")
+NORMS = ("none", "batch", "layer")
+REDUCTIONS = ("sum", "mean")
+
+
+@dataclass
+class AggregatorConfig:
+    """The transition f_a: what every aggregator has."""
+
+    name: str = setting(
+        choices=("sum", "avg", "gin", "gcn", "sage", "gat", "selection", "median", "none")
+    )
+    hidden: list[int] = setting(low=1)
+    activation: str = setting(choices=ACTIVATIONS)
+    output_activation: str = setting(choices=ACTIVATIONS)
+    dropout: float = setting(low=0, high=1, high_open=True)
+    norm: str = setting(choices=NORMS)
+
+
+@dataclass
+class ArcMlpConfig(AggregatorConfig):
+    """`sum` and `avg`: h is an MLP on every arc."""
+
+    own_state: bool = setting()
+
+
+@dataclass
+class GinConfig(AggregatorConfig):
+    """`gin`: an MLP on (1 + eps) z_v + sum of z_u."""
+
+    eps: float = setting()
+    train_eps: bool = setting()
+
+
+@dataclass
+class GatConfig(AggregatorConfig):
+    """`gat`: attention over neighbours."""
+
+    heads: int = setting(low=1)
+
+
+@dataclass
+class FilterConfig(AggregatorConfig):
+    """`selection` and `median`: graph filters over several shifts."""
+
+    taps: int = setting(low=1)
+
+
+@dataclass
+class ConstraintConfig:
+    """The function G that relaxes x = f_a(x)."""
+
+    name: str = setting(choices=("lin", "lin_eps", "abs", "abs_eps", "squared"))
+
+
+@dataclass
+class InsensitiveConstraintConfig(ConstraintConfig):
+    """A G that is zero on [-eps, eps]."""
+
+    eps: float = setting(low=0)
+
+
+@dataclass
+class PropagationConfig:
+    """What every propagation has."""
+
+    name: str = setting(choices=("lagrangian", "fixed_point", "layers"))
+    loss_reduction: str = setting(choices=REDUCTIONS)
+
+
+@dataclass
+class ContractiveConfig(PropagationConfig):
+    """Propagations that look for a fixed point, and may keep the transition a contraction."""
+
+    contraction: str = setting(choices=("none", "penalty", "spectral"))
+    contraction_bound: float = positive()
+    contraction_strength: float = setting(low=0)
+
+
+@dataclass
+class LagrangianConfig(ContractiveConfig):
+    """States and multipliers are free variables beside the weights."""
+
+    updates: str = setting(choices=("gradient", "one_shot"))
+    states: str = setting(choices=("free", "frozen"))
+    multiplier: str = setting(choices=("node", "element"))
+    multiplier_start: float = setting()
+    constraint_reduction: str = setting(choices=REDUCTIONS)
+    supervise_states: bool = setting()
+    rho: float = setting(low=0)
+    warmup: int = setting(low=0)
+    hand_up: str = setting(choices=("state", "transition"))
+    damping: float = setting(low=0, low_open=True, high=1)
+
+
+@dataclass
+class FixedPointConfig(ContractiveConfig):
+    """GNN*: iterate the transition to convergence in every epoch."""
+
+    max_iterations: int = setting(low=1)
+    tolerance: float = positive()
+    backward: str = setting(choices=("unrolled", "implicit"))
+    damping: float = setting(low=0, low_open=True, high=1)
+
+
+@dataclass
+class LayersConfig(PropagationConfig):
+    """Each transition applied once: an ordinary graph network."""
+
+
+@dataclass
+class ReadoutConfig:
+    """The output function f_r."""
+
+    source: str = setting(choices=("transition", "state"))
+    layers: str = setting(choices=("last", "all"))
+    pool: str = setting(choices=REDUCTIONS)
+    scale: float = positive()
+    hidden: list[int] = setting(low=1)
+    activation: str = setting(choices=ACTIVATIONS)
+    dropout: float = setting(low=0, high=1, high_open=True)
+    norm: str = setting(choices=NORMS)
+
+
+@dataclass
+class InferenceConfig:
+    """The test phase: how the states of unseen graphs are found with theta frozen."""
+
+    name: str = setting(choices=("lagrangian", "fixed_point", "anderson"))
+    steps: int = setting(low=1)
+    steps_per_epoch: int = setting(low=1)
+    tolerance: float = positive()
+
+
+@dataclass
+class IterationConfig(InferenceConfig):
+    """Damped fixed-point iteration."""
+
+    damping: float = setting(low=0, low_open=True, high=1)
+
+
+@dataclass
+class AndersonConfig(IterationConfig):
+    """Anderson acceleration of the same iteration."""
+
+    memory: int = setting(low=1)

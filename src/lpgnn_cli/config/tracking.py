@@ -1,0 +1,22 @@
+"""Schema of the `tracking` group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lpgnn_cli.config.fields import setting
+
+
+@dataclass
+class TrackingConfig:
+    """Where runs are mirrored to; the run folder is always written."""
+
+    name: str = setting(choices=("mlflow", "none"))
+
+
+@dataclass
+class MlflowConfig(TrackingConfig):
+    """The MLflow mirror."""
+
+    uri: str | None = setting()
+    experiment: str = setting()

@@ -1,0 +1,66 @@
+"""Schemas of how a network is trained and scored: protocol, optim, learning rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lpgnn_cli.config.fields import positive, setting
+
+
+@dataclass
+class ProtocolConfig:
+    """How folds, seeds and epochs become one reported number."""
+
+    name: str = setting(choices=("kfold", "holdout", "transductive"))
+    seeds: int = setting(low=1)
+    workers: str = setting()
+
+
+@dataclass
+class KFoldConfig(ProtocolConfig):
+    """Stratified k-fold; the epoch is the best one on average over the folds."""
+
+    folds: int = setting(low=2)
+
+
+@dataclass
+class HoldoutConfig(ProtocolConfig):
+    """Train, validation and test; early stopping on the validation loss."""
+
+    splits: str | None = setting()
+    validation: float = setting(low=0, low_open=True, high=1, high_open=True)
+    test: float = setting(low=0, low_open=True, high=1, high_open=True)
+    patience: int = setting(low=1)
+
+
+@dataclass
+class TransductiveConfig(ProtocolConfig):
+    """One graph, some nodes supervised."""
+
+    supervised_per_class: int | None = setting(low=1)
+
+
+@dataclass
+class OptimConfig:
+    """The optimiser of theta, states and multipliers."""
+
+    name: str = setting(choices=("adam", "adamw", "sgd", "rmsprop"))
+    weight_decay: float = setting(low=0)
+    decay: float = setting(low=0, low_open=True, high=1)
+    decay_every: int = setting(low=1)
+
+
+@dataclass
+class SgdConfig(OptimConfig):
+    """Plain gradient steps, with momentum if wished."""
+
+    momentum: float = setting(low=0, high=1, high_open=True)
+
+
+@dataclass
+class LearningRates:
+    """One learning rate for each player of the saddle-point search."""
+
+    theta: float = positive()
+    state: float = positive()
+    multiplier: float | None = positive()

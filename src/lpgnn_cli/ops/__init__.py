@@ -1,0 +1,1 @@
+"""Segment operations over the arcs of a graph union."""

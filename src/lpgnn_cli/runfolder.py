@@ -1,0 +1,205 @@
+"""What a run leaves behind: the run folder is the truth, everything else mirrors it.
+
+    config.yaml               the composed config
+    run.json                  RunRecord: what ran, on what, in which state
+    units/<unit>/metrics.csv  epoch, time (Unix milliseconds), one column a metric, one row an epoch
+    units/<unit>/result.json  UnitResult
+    units/<unit>/*.pt         checkpoints: last.pt, best.pt
+    units/<unit>/predictions.csv  item, target, predicted, probability, violation
+    units/<unit>/states.npz   2-d states over the epochs, where the last state layer has 2 dimensions
+    curves.csv                mean and std over units, one row an epoch
+    folds.csv                 one row a unit
+    summary.json              the reported figures, accuracies as fractions
+    figures/                  pictures
+    log.txt                   what was said
+
+A unit is one fold with one seed: what runs independently of everything else.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from lpgnn_cli.errors import UserError
+
+RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
+    "running",
+    "finished",
+    "interrupted",
+    "diverged",
+    "failed",
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One fold with one seed."""
+
+    name: str
+    fold: int
+    seed: int
+
+
+@dataclass
+class RunRecord:
+    """`run.json`: what ran, on what, and how far it got."""
+
+    id: str
+    command: str
+    name: str
+    argv: list[str]
+    version: str
+    started: float
+    state: str = RUNNING
+    git_commit: str | None = None
+    device: str = ""
+    segment_backend: str = ""
+    dataset: str = ""
+    dataset_fingerprint: str = ""
+    split_fingerprint: str = ""
+    units: list[Unit] = field(default_factory=list)
+    ended: float | None = None
+    reason: str = ""
+
+
+@dataclass
+class UnitResult:
+    """`result.json` of a unit. `metrics` are those of the epoch that `rule` selects honestly."""
+
+    unit: str
+    state: str
+    epochs: int
+    selected_epoch: int
+    rule: str
+    metrics: dict[str, float]
+    seconds: float
+    reason: str = ""
+    inference: dict[str, float] = field(default_factory=dict)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """A reader sees the old file or the new one, never half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+class RunFolder:
+    """Paths and records of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, root: Path, command: str, name: str) -> RunFolder:
+        """A new folder `root/command/date/time-name`, never one that another run has."""
+        now = datetime.now()
+        parent = root / command / now.strftime("%Y-%m-%d")
+        parent.mkdir(parents=True, exist_ok=True)
+        stem = f"{now.strftime('%H-%M-%S')}-{name}"
+        for number in range(1, 10_000):
+            path = parent / (stem if number == 1 else f"{stem}-{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return cls(path)
+        raise UserError(f"{parent} holds too many runs named {stem}; set another name=.")
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        folder = cls(Path(path))
+        if not folder.record_path.is_file():
+            raise UserError(f"{path} is not a run folder: it has no run.json.")
+        return folder
+
+    @property
+    def record_path(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def config_path(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def summary_path(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    def unit(self, name: str) -> Path:
+        return self.path / "units" / name
+
+    def write_record(self, record: RunRecord) -> None:
+        write_atomically(self.record_path, json.dumps(asdict(record), indent=1))
+
+    def read_record(self) -> RunRecord:
+        raw = json.loads(self.record_path.read_text(encoding="utf-8"))
+        units = [Unit(**u) for u in raw.pop("units")]
+        return RunRecord(**raw, units=units)
+
+    def write_result(self, result: UnitResult) -> None:
+        write_atomically(
+            self.unit(result.unit) / "result.json", json.dumps(asdict(result), indent=1)
+        )
+
+    def read_result(self, unit: str) -> UnitResult | None:
+        path = self.unit(unit) / "result.json"
+        if not path.is_file():
+            return None
+        return UnitResult(**json.loads(path.read_text(encoding="utf-8")))
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        write_atomically(self.summary_path, json.dumps(dict(summary), indent=1))
+
+    def read_summary(self) -> dict[str, Any]:
+        if not self.summary_path.is_file():
+            return {}
+        summary: dict[str, Any] = json.loads(self.summary_path.read_text(encoding="utf-8"))
+        return summary
+
+    def read_metrics(self, unit: str) -> list[dict[str, float]]:
+        return list(iterate_metrics(self.unit(unit) / "metrics.csv"))
+
+
+class MetricsWriter:
+    """Appends one row an epoch; a row is on disk before the next epoch starts."""
+
+    def __init__(self, path: Path, keep_epochs: int = 0) -> None:
+        """Opens the file, keeping its first `keep_epochs` rows (a resumed run)."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = path.read_text(encoding="utf-8").splitlines()[: keep_epochs + 1] if keep_epochs else []
+        write_atomically(path, "".join(f"{line}\n" for line in kept))
+        self._columns = kept[0].split(",") if kept else []
+        self._file: TextIO = path.open("a", encoding="utf-8", newline="")
+
+    def write(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        if not self._columns:
+            self._columns = ["epoch", "time", *metrics]
+            self._file.write(",".join(self._columns) + "\n")
+        row = {"epoch": epoch, "time": round(time.time() * 1000), **metrics}
+        self._file.write(",".join(repr(row[c]) for c in self._columns) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def iterate_metrics(path: Path) -> Iterator[dict[str, float]]:
+    """The complete rows of a metrics file; a row still being written is left out."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        complete = (line for line in file if line.endswith("\n"))
+        for row in csv.DictReader(complete):
+            yield {name: float(value) for name, value in row.items()}
