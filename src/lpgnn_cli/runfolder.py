@@ -85,6 +85,11 @@ class UnitResult:
     inference: dict[str, float] = field(default_factory=dict)
 
 
+def runs_root() -> Path:
+    """Where runs go: $LPGNN_RUNS, or `runs/` in the current folder."""
+    return Path(os.environ.get("LPGNN_RUNS") or "runs").absolute()
+
+
 def write_atomically(path: Path, text: str) -> None:
     """A reader sees the old file or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
