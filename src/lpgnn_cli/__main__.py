@@ -1,0 +1,8 @@
+"""`python -m lpgnn_cli` is `lpgnn`."""
+
+import sys
+
+from lpgnn_cli.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""The `lpgnn` command."""
+
+
+def main() -> int:
+    return 0
