@@ -1,1 +1,19 @@
 """Segment operations over the arcs of a graph union."""
+
+from lpgnn_cli.ops.arcs import Arcs
+from lpgnn_cli.ops.kernels import backend
+from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming, sum_neighbours
+from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_softmax, segment_sum
+
+__all__ = [
+    "Arcs",
+    "backend",
+    "gather_source",
+    "gather_target",
+    "segment_max",
+    "segment_mean",
+    "segment_softmax",
+    "segment_sum",
+    "sum_incoming",
+    "sum_neighbours",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -43,9 +44,14 @@ class Arcs:
     def num_arcs(self) -> int:
         return self.source.numel()
 
-    @property
+    @cached_property
     def in_degree(self) -> Tensor:
         return self.ptr.diff()
+
+    @cached_property
+    def target_by_source(self) -> Tensor:
+        """The targets of the arcs in the order of `by_source`."""
+        return self.target.index_select(0, self.by_source)
 
     def to(self, device: torch.device | str) -> Arcs:
         return Arcs(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})

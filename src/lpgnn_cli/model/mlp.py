@@ -1,0 +1,92 @@
+"""Multi-layer perceptrons, open between their first and their last linear layer.
+
+Transitions apply the first layer before rows are gathered on arcs and the last one after they are
+summed, which is exact and cheaper: hence `hidden` and `last` beside the usual `forward`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "sigmoid": nn.Sigmoid,
+    "elu": nn.ELU,
+    "leaky_relu": nn.LeakyReLU,
+    "gelu": nn.GELU,
+    "identity": nn.Identity,
+}
+
+
+def activation(name: str) -> nn.Module:
+    return _ACTIVATIONS[name]()
+
+
+def normalisation(name: str, size: int) -> nn.Module:
+    if name == "batch":
+        return nn.BatchNorm1d(size)
+    if name == "layer":
+        return nn.LayerNorm(size)
+    assert name == "none", name
+    return nn.Identity()
+
+
+class MLP(nn.Module):
+    """Linear layers of the given sizes; norm, activation and dropout after all but the last."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        activation: str = "tanh",
+        dropout: float = 0.0,
+        norm: str = "none",
+    ) -> None:
+        super().__init__()
+        assert len(sizes) >= 2, "an MLP needs the sizes of its input and its output"
+        self.linears = nn.ModuleList(
+            nn.Linear(inner, outer) for inner, outer in zip(sizes[:-1], sizes[1:], strict=True)
+        )
+        self.hidden_layers = nn.ModuleList(
+            _hidden_layer(size, activation, dropout, norm) for size in sizes[1:-1]
+        )
+
+    @property
+    def first(self) -> nn.Linear:
+        layer = self.linears[0]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    @property
+    def last(self) -> nn.Linear:
+        layer = self.linears[-1]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    def hidden(self, first: Tensor) -> Tensor:
+        """From the output of the first linear layer to the input of the last one."""
+        values: Tensor = self.hidden_layers[0](first)
+        for linear, layer in zip(self.linears[1:-1], self.hidden_layers[1:], strict=True):
+            values = layer(linear(values))
+        return values
+
+    def after_first(self, first: Tensor) -> Tensor:
+        """From the output of the first linear layer to the output."""
+        return self.last(self.hidden(first)) if len(self.linears) > 1 else first
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.after_first(self.first(x))
+
+
+def _hidden_layer(size: int, activation_name: str, dropout: float, norm: str) -> nn.Module:
+    layers = [normalisation(norm, size), activation(activation_name), nn.Dropout(dropout)]
+    return nn.Sequential(
+        *(
+            layer
+            for layer in layers
+            if not isinstance(layer, nn.Identity)
+            and not (isinstance(layer, nn.Dropout) and layer.p == 0)
+        )
+    )

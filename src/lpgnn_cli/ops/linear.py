@@ -1,0 +1,36 @@
+"""Linear operations that know their adjoint, and so can be differentiated as often as one likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.autograd import Function
+
+LinearMap = Callable[[Tensor], Tensor]
+
+
+class _Linear(Function):
+    """y = M x, with the gradient Mᵀ y' computed by `adjoint`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, apply: LinearMap, adjoint: LinearMap) -> Tensor:
+        ctx.operation, ctx.adjoint = apply, adjoint
+        return apply(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return linear(gradients[0], ctx.adjoint, ctx.operation), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        return linear(tangent, ctx.operation, ctx.adjoint)
+
+
+_apply: Callable[[Tensor, LinearMap, LinearMap], Tensor] = _Linear.apply
+
+
+def linear(x: Tensor, apply: LinearMap, adjoint: LinearMap) -> Tensor:
+    """apply(x), whose gradient is adjoint(gradient)."""
+    return _apply(x, apply, adjoint)
