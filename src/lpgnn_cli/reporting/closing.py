@@ -1,0 +1,266 @@
+"""The closing table: what came out, how honest each figure is, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lpgnn_cli.reporting.summary import ALL_SUPERVISED, FoldRow, fold_rows
+from lpgnn_cli.reporting.text import (
+    compact,
+    describe,
+    duration,
+    is_screen,
+    one_line,
+    per_cent,
+    read_config,
+    write_plain,
+)
+from lpgnn_cli.reporting.units import read_units
+from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder, UnitResult
+
+MANY_UNITS = 20
+ENDS_SHOWN = 5
+LISTED_TROUBLES = 5
+# Accuracies from zero and from the persistent states that differ by less count as the same.
+AGREEMENT = 0.01
+
+
+@dataclass
+class Closing:
+    """The content, before it is drawn for a terminal or a log."""
+
+    title: str
+    header: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
+    """Says what came out of a run; its summary must have been written."""
+    closing = _compose(run, elapsed)
+    if is_screen(console):
+        _draw(closing, console)
+    else:
+        utf8 = (getattr(console.file, "encoding", None) or "utf-8").lower().startswith("utf")
+        write_plain(console, _plain(closing) if utf8 else _plain(closing).replace("±", "+/-"))
+
+
+def _compose(run: RunFolder, elapsed: float) -> Closing:
+    summary = run.read_summary()
+    units = read_units(run)
+    rows = fold_rows(units, summary.get("cv/best_epoch"))
+    results = [u.result for u in units if u.result]
+    closing = Closing(describe(run))
+    closing.header, closing.rows = _table(rows, str(summary.get("honest/rule", "")))
+    closing.facts = _accuracies(summary) + _measures(summary, elapsed)
+    agreement, repelling = _inference([r for r in results if r.state == FINISHED])
+    closing.facts += [("inference", agreement)] if agreement else []
+    closing.warnings = _troubles(rows, summary) + repelling
+    closing.facts += _next_steps(run, rows)
+    return closing
+
+
+def _accuracies(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    rule = summary.get("honest/rule", "")
+    facts = []
+    if "cv/accuracy_mean" in summary:
+        at = f"at epoch {summary['cv/best_epoch']}"
+        why = at if rule == ALL_SUPERVISED else f"{at}, chosen on the test part"
+        facts.append(("best epoch (optimistic)", f"{_spread(summary, 'cv')}  {why}"))
+    if "honest/accuracy_mean" in summary:
+        if rule == ALL_SUPERVISED:
+            facts.append(("last epoch", f"{_spread(summary, 'honest')}  {rule}"))
+        else:
+            facts.append((f"{rule} (honest)", _spread(summary, "honest")))
+    return facts
+
+
+def _spread(summary: dict[str, Any], key: str) -> str:
+    mean, std = summary[f"{key}/accuracy_mean"], summary[f"{key}/accuracy_std"]
+    if summary["units_finished"] == 1:
+        return per_cent(mean)
+    return f"{100 * mean:.1f} ± {100 * std:.1f} %"
+
+
+def _measures(summary: dict[str, Any], elapsed: float) -> list[tuple[str, str]]:
+    facts = []
+    if "train/accuracy_mean" in summary and summary.get("honest/rule") != ALL_SUPERVISED:
+        facts.append(("train accuracy", per_cent(summary["train/accuracy_mean"])))
+    violation = [
+        f"{compact(summary[f'{part}/violation_mean'])} {part}"
+        for part in ("train", "test")
+        if f"{part}/violation_mean" in summary
+    ]
+    if violation:
+        facts.append(("violation", ", ".join(violation)))
+    computing = summary.get("seconds", 0.0)
+    facts.append(("time", f"{duration(elapsed)} ({duration(computing)} of computing)"))
+    return facts
+
+
+def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
+    """Whether inference from zero agrees with the persistent states, and a warning if unstable."""
+    stats = [r.inference for r in results]
+    pairs = [
+        (s["persistent_accuracy"], s["from_zero_accuracy"])
+        for s in stats
+        if "persistent_accuracy" in s and "from_zero_accuracy" in s
+    ]
+    line = ""
+    if pairs:
+        apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
+        verdict = "agrees with" if apart <= AGREEMENT else "differs from"
+        persistent, from_zero = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
+        line = (
+            f"from zero {per_cent(from_zero)} {verdict} "
+            f"the persistent states' {per_cent(persistent)}"
+        )
+        converged = [s["converged"] for s in stats if "converged" in s]
+        if converged:
+            line += f", converged in {sum(map(bool, converged))} of {len(converged)}"
+        steps = [s["steps"] for s in stats if "steps" in s]
+        if steps:
+            line += f" after {sum(steps) / len(steps):.0f} steps"
+    gains = [s["gain"] for s in stats if "gain" in s]
+    high = [g for g in gains if g > 1]
+    if not high:
+        return line, []
+    where = "" if len(gains) == 1 else f" in {len(high)} of {len(gains)} units"
+    return line, [
+        f"fixed points repel{where}: the Jacobian's gain reaches {max(high):.2f}, above 1, "
+        "so inference that starts elsewhere may not find these states."
+    ]
+
+
+def _troubles(rows: Sequence[FoldRow], summary: dict[str, Any]) -> list[str]:
+    bad = [r for r in rows if r.state != FINISHED]
+    if not bad:
+        return []
+    lines = [f"{r.unit} {r.state}: {r.reason}" for r in bad if r.reason][:LISTED_TROUBLES]
+    done = summary.get("units_finished", 0)
+    counted = f"the means are over the other {done}" if done else "there is no result"
+    return [f"{len(bad)} of {len(rows)} units did not finish: {counted}.", *map(one_line, lines)]
+
+
+def _next_steps(run: RunFolder, rows: Sequence[FoldRow]) -> list[tuple[str, str]]:
+    path = _short(run.path)
+    facts = [("run", one_line(path))]
+    if any(r.state == INTERRUPTED for r in rows):
+        facts.append(("continue", f"lpgnn train {_override('resume', path)}"))
+    if any(r.state == FINISHED for r in rows):
+        facts.append(("evaluate", f"lpgnn eval {_override('run', path)}"))
+    if OmegaConf.select(read_config(run), "tracking.name", default="none") != "none":
+        facts.append(("dashboard", "lpgnn ui"))
+    return facts
+
+
+def _short(path: Path) -> str:
+    absolute, here = path.absolute(), Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+
+
+def _override(key: str, value: str) -> str:
+    """A Hydra override that can be pasted into a shell."""
+    if re.fullmatch(r"[\w./:+-]+", value):
+        return f"{key}={value}"
+    escaped = value.replace('"', '\\"')
+    return shlex.quote(f'{key}="{escaped}"')
+
+
+def _table(rows: Sequence[FoldRow], rule: str) -> tuple[list[str], list[list[str]]]:
+    """One row a unit; many units are condensed by seed, or to the first and the last."""
+    by_rule = rule not in ("last epoch", ALL_SUPERVISED, "")
+    header = ["unit", *(["selected"] if by_rule else []), "last", "best epoch", "train"]
+    header += ["violation", "max", "epochs", "time", "state"]
+    lines = [_cells(r.unit, [r], by_rule) for r in rows]
+    seeds = list(dict.fromkeys(r.seed for r in rows))
+    if len(rows) > MANY_UNITS and len(seeds) > 1:
+        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s], by_rule) for s in seeds]
+    if len(lines) > MANY_UNITS:
+        skipped = len(lines) - 2 * ENDS_SHOWN
+        gap = [f"({skipped} more)", *[""] * (len(header) - 1)]
+        lines = [*lines[:ENDS_SHOWN], gap, *lines[-ENDS_SHOWN:]]
+    if len(rows) > 1:
+        lines.append(_cells("mean", [r for r in rows if r.state == FINISHED], by_rule))
+    shown = [i for i in range(len(header)) if any(line[i] not in ("", "-") for line in lines)]
+    return [header[i] for i in shown], [[line[i] for i in shown] for line in lines]
+
+
+def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
+    def mean(attribute: str) -> float:
+        values = [v for r in rows if math.isfinite(v := getattr(r, attribute))]
+        return sum(values) / len(values) if values else math.nan
+
+    states = [r.state for r in rows]
+    finished = states.count(FINISHED)
+    state = states[0] if len(set(states)) == 1 else f"{finished}/{len(states)} {FINISHED}"
+    return [
+        one_line(name),
+        *([per_cent(mean("accuracy"))] if by_rule else []),
+        per_cent(mean("accuracy_last")),
+        per_cent(mean("accuracy_at_cv_best")),
+        per_cent(mean("train_accuracy")),
+        compact(mean("violation_mean")),
+        compact(mean("violation_max")),
+        f"{mean('epochs'):.0f}" if rows else "-",
+        duration(mean("seconds")),
+        state if rows and name != "mean" else "",
+    ]
+
+
+def _draw(closing: Closing, console: Console) -> None:
+    table = Table(
+        box=box.SIMPLE_HEAD, title=Text(closing.title, style="bold"), title_justify="left"
+    )
+    for i, name in enumerate(closing.header):
+        last = i == len(closing.header) - 1 and name == "state"
+        table.add_column(name, justify="left" if i == 0 or last else "right", no_wrap=True)
+    for cells in closing.rows:
+        style = "bold" if cells[0] == "mean" else ""
+        table.add_row(*(Text(c, style=_state_style(c)) for c in cells), style=style)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for label, value in closing.facts:
+        style = "bold" if "epoch" in label or "honest" in label else ""
+        facts.add_row(Text(label), Text(value, style=style))
+    console.print(table)
+    console.print(facts)
+    for warning in closing.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _state_style(cell: str) -> str:
+    bad = cell in ("diverged", "failed", INTERRUPTED) or cell.endswith(f" {FINISHED}")
+    return "red" if bad else ""
+
+
+def _plain(closing: Closing) -> str:
+    lines = [closing.title, ""]
+    if closing.rows:
+        grid = [closing.header, *closing.rows]
+        widths = [max(len(row[i]) for row in grid) for i in range(len(closing.header))]
+        for row in grid:
+            cells = [
+                cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        lines.append("")
+    width = max((len(label) for label, _ in closing.facts), default=0)
+    lines += [f"{label.ljust(width)}  {value}" for label, value in closing.facts]
+    lines += [f"warning: {warning}" for warning in closing.warnings]
+    return "\n".join(lines)

@@ -1,0 +1,283 @@
+"""The figures of a run, drawn from its run folder alone."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpgnn_cli.reporting.embedding import draw_embedding
+from lpgnn_cli.reporting.look import new_figure, style
+from lpgnn_cli.reporting.summary import ALL_SUPERVISED
+from lpgnn_cli.reporting.text import compact, describe
+from lpgnn_cli.reporting.units import Array, Curves, common_curves, read_units
+from lpgnn_cli.runfolder import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PARTS = ("train", "val", "test")
+PART_COLOURS = {"train": "C0", "val": "C2", "test": "C1"}
+PART_NAMES = {"train": "train", "val": "validation", "test": "test"}
+BINS = 40
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The predictions of all units, one entry an item."""
+
+    target: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    violation: Array
+
+
+def make_figures(run: RunFolder) -> list[Path]:
+    """Draws every figure that the run has data for into `figures/`, and says which."""
+    curves = common_curves(read_units(run))
+    names = [unit.name for unit in run.read_record().units]
+    predictions = read_predictions(run, names)
+    residuals = read_residuals(run, names)
+    title = describe(run)
+    run.figures.mkdir(exist_ok=True)
+    with style():
+        drawn = [
+            save(draw_curves(curves, run.read_summary(), title), run, "curves"),
+            save(draw_constraints(curves, title), run, "constraints"),
+            save(draw_confusion(predictions, title), run, "confusion"),
+            save(draw_residuals(predictions, residuals, title), run, "residuals"),
+        ]
+        return [path for path in drawn if path] + draw_embedding(run, names, title)
+
+
+def save(figure: Figure | None, run: RunFolder, name: str) -> Path | None:
+    if figure is None:
+        return None
+    path = run.figures / f"{name}.png"
+    figure.savefig(path)
+    return path
+
+
+def draw_curves(curves: Curves, summary: dict[str, Any], title: str) -> Figure | None:
+    """Accuracy and loss over the epochs, with the band over units."""
+    kinds = [k for k in ("accuracy", "loss") if any(f"{p}/{k}" in curves.values for p in PARTS)]
+    if not kinds:
+        return None
+    figure = new_figure(5.2 * len(kinds), 4.2, title)
+    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
+    for panel, kind in zip(panels, kinds, strict=True):
+        _draw_parts(panel, curves, kind)
+        if kind == "accuracy":
+            _mark_best_epoch(panel, summary)
+        panel.set(xlabel="epoch", title=_over_units(kind.capitalize(), curves, "± 1 std"))
+        panel.set_ylabel("accuracy (%)" if kind == "accuracy" else "loss")
+        panel.legend(loc="best")
+    return figure
+
+
+def draw_constraints(curves: Curves, title: str) -> Figure | None:
+    """Violation and multiplier norm of each layer."""
+    quantities = {
+        "violation_mean": r"Violation $|x - f_a(x)|$",
+        "multiplier_norm": r"Multiplier norm $|\lambda|$",
+    }
+    panels_wanted = [q for q in quantities if _layers(curves, "train", q)]
+    if not panels_wanted:
+        return None
+    figure = new_figure(5.2 * len(panels_wanted), 4.2, title)
+    panels = figure.subplots(1, len(panels_wanted), squeeze=False)[0]
+    for panel, quantity in zip(panels, panels_wanted, strict=True):
+        for part, dashes in (("train", "-"), ("test", "--")):
+            lines = _layers(curves, part, quantity)
+            for number, (label, metric) in enumerate(lines.items()):
+                colour = _layer_colour(number, len(lines))
+                values = curves.values[metric]
+                name = part if label == "" else f"{part}, {label}"
+                _draw_positive(panel, curves.epochs, values, colour, dashes, name)
+        if any(line.get_ydata().size for line in panel.lines):
+            panel.set_yscale("log")
+        panel.set(xlabel="epoch", ylabel=quantity.replace("_", " "))
+        panel.set_title(_over_units(quantities[quantity], curves, "min to max"))
+        panel.legend(loc="best")
+    return figure
+
+
+def draw_confusion(predictions: Predictions | None, title: str) -> Figure | None:
+    """Counts of target against predicted class, coloured by the share of the target class."""
+    if predictions is None:
+        return None
+    classes = int(max(predictions.target.max(), predictions.predicted.max())) + 1
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(counts, (predictions.target, predictions.predicted), 1)
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    size = max(4.6, 1.2 + 0.62 * classes)
+    figure = new_figure(size + 0.8, size, title)
+    panel = figure.subplots()
+    image = panel.imshow(100 * share, cmap="Blues", vmin=0, vmax=100)
+    figure.colorbar(image, ax=panel, label="share of the target class (%)", shrink=0.85)
+    small = classes > 12
+    for (row, column), count in np.ndenumerate(counts):
+        colour = "white" if share[row, column] > 0.55 else "black"
+        text = f"{count}" if small else f"{count}\n{100 * share[row, column]:.0f} %"
+        panel.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
+    accuracy = 100 * np.trace(counts) / counts.sum()
+    panel.set(xticks=range(classes), yticks=range(classes), xlabel="predicted class")
+    panel.set(ylabel="target class", title=f"{counts.sum()} predictions, {accuracy:.1f} % right")
+    panel.grid(False)
+    return figure
+
+
+def draw_residuals(
+    predictions: Predictions | None, residuals: dict[str, Array], title: str
+) -> Figure | None:
+    """How far items and single entries of the states are from x = f_a(x)."""
+    panels_wanted: list[tuple[str, str, dict[str, tuple[Array, str]]]] = []
+    if predictions is not None and np.isfinite(predictions.violation).any():
+        right = predictions.target == predictions.predicted
+        groups = {
+            "right predictions": (predictions.violation[right], "C0"),
+            "wrong predictions": (predictions.violation[~right], "C1"),
+        }
+        panels_wanted.append(("Violation of each prediction", r"mean $|x - f_a(x)|$", groups))
+    if residuals:
+        entries = {f"{p} nodes": (values, PART_COLOURS[p]) for p, values in residuals.items()}
+        panels_wanted.append(("Residual of each state entry", r"$|x - f_a(x)|$", entries))
+    if not panels_wanted:
+        return None
+    figure = new_figure(5.2 * len(panels_wanted), 4.0, title)
+    panels = figure.subplots(1, len(panels_wanted), squeeze=False)[0]
+    for panel, (name, label, groups) in zip(panels, panels_wanted, strict=True):
+        _draw_histogram(panel, groups)
+        panel.set(title=name, xlabel=label)
+        panel.legend(loc="best")
+    return figure
+
+
+def read_predictions(run: RunFolder, units: Sequence[str]) -> Predictions | None:
+    rows = []
+    for unit in units:
+        path = run.unit(unit) / "predictions.csv"
+        if path.is_file():
+            with path.open(encoding="utf-8", newline="") as file:
+                rows += list(csv.DictReader(file))
+    if not rows:
+        return None
+    return Predictions(
+        target=np.array([int(row["target"]) for row in rows]),
+        predicted=np.array([int(row["predicted"]) for row in rows]),
+        violation=np.array([float(row.get("violation") or "nan") for row in rows]),
+    )
+
+
+def read_residuals(run: RunFolder, units: Sequence[str]) -> dict[str, Array]:
+    """|x - f_a(x)| of all units, entry by entry, for the training and the test part."""
+    found: dict[str, list[Array]] = {"train": [], "test": []}
+    for unit in units:
+        path = run.unit(unit) / "residuals.npz"
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as arrays:
+                for part in found.keys() & set(arrays.files):
+                    found[part].append(np.abs(arrays[part]).astype(np.float64).ravel())
+    return {part: np.concatenate(a) for part, a in found.items() if sum(map(len, a))}
+
+
+def _draw_parts(panel: Axes, curves: Curves, kind: str) -> None:
+    in_per_cent = kind == "accuracy"
+    scale = 100 if in_per_cent else 1
+    for part in PARTS:
+        metric = f"{part}/{kind}"
+        if metric not in curves.values:
+            continue
+        mean, std = scale * curves.mean(metric), scale * curves.std(metric)
+        low, high = mean - std, mean + std
+        if in_per_cent:
+            low, high = np.clip(low, 0, 100), np.clip(high, 0, 100)
+        colour = PART_COLOURS[part]
+        panel.plot(curves.epochs, mean, color=colour, label=PART_NAMES[part], **_dots(curves))
+        if curves.num_units > 1:
+            panel.fill_between(curves.epochs, low, high, color=colour, alpha=0.16, linewidth=0)
+
+
+def _mark_best_epoch(panel: Axes, summary: dict[str, Any]) -> None:
+    if "cv/best_epoch" in summary:
+        epoch, accuracy = summary["cv/best_epoch"], 100 * summary["cv/accuracy_mean"]
+        panel.axvline(epoch, color="0.45", linewidth=1, linestyle=":")
+        label = f"best epoch {epoch}: {accuracy:.1f} % (optimistic)"
+        panel.plot([epoch], [accuracy], "*", color="black", markersize=11, label=label, zorder=5)
+    rule = summary.get("honest/rule")
+    if rule and rule != ALL_SUPERVISED:
+        honest = 100 * summary["honest/accuracy_mean"]
+        label = f"{rule}: {honest:.1f} % (honest)"
+        panel.axhline(honest, color="black", linewidth=1, linestyle="--", label=label)
+
+
+def _draw_positive(
+    panel: Axes, epochs: Array, values: Array, colour: Any, dashes: str, label: str
+) -> None:
+    """Mean and range over units on a logarithmic axis, which has no place for zeros."""
+    positive = np.where(values > 0, values, np.nan)
+    seen = np.isfinite(positive).any(axis=0)
+    if not seen.any():
+        panel.plot([], [], color=colour, linestyle=dashes, label=f"{label} (zero)")
+        return
+    at, shown = epochs[seen], positive[:, seen]
+    panel.plot(at, np.nanmean(shown, axis=0), color=colour, linestyle=dashes, label=label)
+    if dashes == "-" and len(values) > 1:
+        low, high = np.nanmin(shown, axis=0), np.nanmax(shown, axis=0)
+        panel.fill_between(at, low, high, color=colour, alpha=0.13, linewidth=0)
+
+
+def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
+    """Shares of each group over logarithmic bins; exact zeros are counted in the legend."""
+    everything = np.concatenate([values for values, _ in groups.values()])
+    positive = everything[np.isfinite(everything) & (everything > 0)]
+    low, high = (positive.min(), positive.max()) if len(positive) else (1e-8, 1.0)
+    bins = np.geomspace(low * 0.999, max(high, low * 10) * 1.001, BINS + 1).tolist()
+    for name, (values, colour) in groups.items():
+        values = values[np.isfinite(values)]
+        if not len(values):
+            continue
+        zeros = np.count_nonzero(values == 0)
+        note = f", {100 * zeros / len(values):.0f} % zero" if zeros else ""
+        weights = np.full(len(values), 100 / len(values))
+        label = f"{len(values)} {name}, median {compact(float(np.median(values)))}{note}"
+        panel.hist(values, bins, weights=weights, color=colour, alpha=0.3)
+        panel.hist(
+            values, bins, weights=weights, color=colour, histtype="step", linewidth=1.4, label=label
+        )
+    panel.set_xscale("log")
+    panel.set_ylabel("share (%)")
+
+
+def _layers(curves: Curves, part: str, quantity: str) -> dict[str, str]:
+    """Label → metric for each layer, or for all layers together where that is all there is."""
+    found: dict[str, str] = {}
+    while (metric := f"{part}/layer{len(found)}/{quantity}") in curves.values:
+        found[f"layer {len(found) + 1}"] = metric
+    overall = f"{part}/{quantity}"
+    return found or ({"": overall} if overall in curves.values else {})
+
+
+def _layer_colour(number: int, layers: int) -> Any:
+    """The palette's colours for a few layers, a scale that keeps its order for many."""
+    if layers <= 6:
+        return f"C{number}"
+    import matplotlib
+
+    return matplotlib.colormaps["viridis"](number / layers)
+
+
+def _over_units(name: str, curves: Curves, band: str) -> str:
+    if curves.num_units < 2:
+        return name
+    return f"{name}: mean of {curves.num_units} units, band {band}"
+
+
+def _dots(curves: Curves) -> dict[str, Any]:
+    """A line of a single epoch would be invisible."""
+    return {"marker": "o"} if len(curves.epochs) == 1 else {}

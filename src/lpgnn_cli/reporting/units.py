@@ -1,0 +1,114 @@
+"""The units of a run as arrays, read from the run folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UnitData:
+    """What one unit left behind: its result, if it has ended, and its metrics epoch by epoch."""
+
+    unit: Unit
+    result: UnitResult | None
+    columns: dict[str, Array]
+
+    @property
+    def name(self) -> str:
+        return self.unit.name
+
+    @property
+    def state(self) -> str:
+        return self.result.state if self.result else INTERRUPTED
+
+    @property
+    def epochs(self) -> int:
+        return len(self.columns["epoch"]) if self.columns else 0
+
+    def selected(self, metric: str) -> float:
+        """The metric at the honestly selected epoch; NaN where there is none."""
+        return self.result.metrics.get(metric, np.nan) if self.result else np.nan
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Metrics of several units on common epochs: `values[metric]` is units x epochs."""
+
+    epochs: Array
+    values: dict[str, Array]
+
+    @property
+    def num_units(self) -> int:
+        return len(next(iter(self.values.values()), np.empty(0)))
+
+    def mean(self, metric: str) -> Array:
+        return np.asarray(self.values[metric].mean(axis=0))
+
+    def std(self, metric: str) -> Array:
+        # The population std (ddof = 0), as the code of the GIN protocol commonly takes it.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(self.values[metric].std(axis=0))
+
+
+def read_units(run: RunFolder) -> list[UnitData]:
+    return [
+        UnitData(unit, run.read_result(unit.name), _read_columns(run, unit.name))
+        for unit in run.read_record().units
+    ]
+
+
+def accuracy_metric(units: Sequence[UnitData]) -> str:
+    """The metric a run is judged by: where every node is supervised there is nothing to test on."""
+    tested = any(
+        "test/accuracy" in u.columns or (u.result and "test/accuracy" in u.result.metrics)
+        for u in units
+    )
+    return "test/accuracy" if tested else "train/accuracy"
+
+
+def finished(units: Sequence[UnitData]) -> list[UnitData]:
+    return [u for u in units if u.state == FINISHED]
+
+
+def failed(units: Sequence[UnitData]) -> list[UnitData]:
+    return [u for u in units if u.state not in (FINISHED, INTERRUPTED)]
+
+
+def common_curves(units: Sequence[UnitData]) -> Curves:
+    """The curves of the finished units; of all that got anywhere, while none is finished.
+
+    Units that stop early on a validation part have different lengths: after its end a unit keeps
+    its last value. Otherwise only the epochs that all of these units have count.
+    """
+    counted = [u for u in finished(units) or units if u.epochs]
+    if not counted:
+        return Curves(np.empty(0), {})
+    lengths = [u.epochs for u in counted]
+    stops_early = all("val/loss" in u.columns for u in counted)
+    length = max(lengths) if stops_early else min(lengths)
+    longest = counted[int(np.argmax(lengths))]
+    names = [
+        name
+        for name in longest.columns
+        if name not in ("epoch", "time") and all(name in u.columns for u in counted)
+    ]
+    values = {n: np.stack([_fit(u.columns[n], length) for u in counted]) for n in names}
+    return Curves(longest.columns["epoch"][:length], values)
+
+
+def _fit(values: Array, length: int) -> Array:
+    missing = max(0, length - len(values))
+    return np.pad(values[:length], (0, missing), mode="edge")
+
+
+def _read_columns(run: RunFolder, unit: str) -> dict[str, Array]:
+    rows = run.read_metrics(unit)
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
