@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lpgnn_cli.config.fields import setting
 
-FEATURES = ("auto", "labels", "attributes", "labels+attributes", "degree", "constant")
+FEATURES = ("auto", "labels", "attributes", "labels+attributes", "degree", "constant", "rbf")
 
 
 @dataclass

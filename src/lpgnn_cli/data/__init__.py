@@ -1,0 +1,19 @@
+"""Datasets as one disconnected union of graphs, and their splits."""
+
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.data.loading import load_dataset
+from lpgnn_cli.data.positional import flip_signs
+from lpgnn_cli.data.scaling import FeatureScaler
+from lpgnn_cli.data.splits import Split, fingerprint_splits, make_splits
+
+__all__ = [
+    "Dataset",
+    "FeatureScaler",
+    "GraphBatch",
+    "Split",
+    "fingerprint_splits",
+    "flip_signs",
+    "load_dataset",
+    "make_splits",
+]

@@ -1,0 +1,111 @@
+"""The text files of a TU dataset, out of a folder or a zip; a zip is never unpacked to disk."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from lpgnn_cli.errors import UserError
+
+# More text than any dataset of the collection has; a zip that would unpack to more is refused.
+MAX_UNPACKED_BYTES = 1 << 30
+
+REQUIRED = ("A", "graph_indicator", "graph_labels")
+OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
+
+
+@dataclass(frozen=True)
+class TuFiles:
+    """The files of one dataset by suffix (`A` for NAME_A.txt), and how to name them to the user."""
+
+    name: str
+    origin: Path
+    content: dict[str, bytes]
+
+    def label(self, suffix: str) -> str:
+        return f"{self.origin}: {self.name}_{suffix}.txt"
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(f"{self.name}\n".encode())
+        for suffix, data in sorted(self.content.items()):
+            digest.update(f"{suffix} {len(data)}\n".encode())
+            digest.update(data)
+        return digest.hexdigest()
+
+
+def read_files(path: Path, name: str) -> TuFiles:
+    """The files of dataset `name` from a zip or a folder."""
+    if path.is_dir():
+        content = _read_folder(path, name)
+    elif path.is_file():
+        content = _read_zip(path, name)
+    else:
+        raise UserError(f"{path} does not exist: give the zip or the folder of {name}.")
+    for suffix in REQUIRED:
+        if suffix not in content:
+            raise UserError(f"{path} has no {name}_{suffix}.txt, which a TU dataset must have.")
+    return TuFiles(name, path, content)
+
+
+def _read_folder(path: Path, name: str) -> dict[str, bytes]:
+    folder = path / name if (path / name).is_dir() else path
+    _check_name([p.name for p in folder.glob("*_A.txt")], path, name)
+    content = {}
+    for suffix in REQUIRED + OPTIONAL:
+        file = folder / f"{name}_{suffix}.txt"
+        if file.is_file():
+            try:
+                content[suffix] = file.read_bytes()
+            except OSError as error:
+                raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+    return content
+
+
+def _read_zip(path: Path, name: str) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            _check_members(members, path)
+            by_name = {PurePosixPath(m.filename).name: m for m in members if not m.is_dir()}
+            _check_name([n for n in by_name if n.endswith("_A.txt")], path, name)
+            wanted = {s: by_name.get(f"{name}_{s}.txt") for s in REQUIRED + OPTIONAL}
+            return {s: archive.read(m) for s, m in wanted.items() if m is not None}
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(
+            f"{path} is not a zip file or is damaged: delete it or get it again."
+        ) from error
+    except (NotImplementedError, RuntimeError) as error:
+        raise UserError(f"{path} is encrypted or packed in a way that cannot be read.") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _check_members(members: list[zipfile.ZipInfo], path: Path) -> None:
+    for member in members:
+        # ZipInfo has already turned the separators of this platform into slashes.
+        parts = PureWindowsPath(member.orig_filename)
+        if parts.drive or parts.root or ".." in parts.parts:
+            raise UserError(
+                f"{path} is refused: its member {member.orig_filename!r} points outside the archive."
+            )
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise UserError(f"{path} is refused: its member {member.filename!r} is a link.")
+    # The zip reader stops at the declared size of a member, so a size that lies cannot grow.
+    unpacked = sum(m.file_size for m in members)
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise UserError(
+            f"{path} is refused: it would unpack to {unpacked:,} bytes, more than the "
+            f"{MAX_UNPACKED_BYTES:,} allowed; unpack it yourself and give the folder."
+        )
+
+
+def _check_name(adjacency_files: list[str], path: Path, name: str) -> None:
+    found = sorted(f.removesuffix("_A.txt") for f in adjacency_files)
+    if found and name not in found:
+        raise UserError(
+            f"{path} holds the dataset {' and '.join(found)}, not {name}: set dataset.name={found[0]}."
+        )

@@ -1,0 +1,249 @@
+"""All graphs of a dataset as one disconnected union in tensors.
+
+Shape suffixes: N nodes, A arcs, G graphs, F features, D arc labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.ops.arcs import Arcs
+
+TargetLevel = Literal["graph", "node"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """A union of graphs; graph g has the nodes `graph_ptr[g]:graph_ptr[g + 1]`.
+
+    Arc a goes from u = `arcs.source[a]` to v = `arcs.target[a]`: `arc_in[a]` is its own label
+    l_(u,v) and `arc_out[a]` that of the opposite arc l_(v,u), zeros where there is none. Both
+    directions of an undirected edge are arcs. Targets are one class per graph or per node.
+    """
+
+    features: Tensor
+    arcs: Arcs
+    arc_in: Tensor
+    arc_out: Tensor
+    graph_ptr: Tensor
+    targets: Tensor
+    target_level: TargetLevel
+    num_classes: int
+
+    @classmethod
+    def from_arcs(
+        cls,
+        *,
+        features: Tensor,
+        source: Tensor,
+        target: Tensor,
+        arc_labels: Tensor | None = None,
+        graph_ptr: Tensor,
+        targets: Tensor,
+        target_level: TargetLevel,
+        num_classes: int,
+    ) -> GraphBatch:
+        """A batch from arcs in any order; parallel arcs keep the order in which they are given."""
+        num_nodes = features.shape[0]
+        order = torch.argsort(target, stable=True)
+        source, target = source[order], target[order]
+        if arc_labels is None:
+            arc_labels = features.new_zeros(source.numel(), 0)
+        arc_in = arc_labels[order]
+        batch = cls(
+            features=features,
+            arcs=Arcs.from_sorted(source, target, num_nodes),
+            arc_in=arc_in,
+            arc_out=_opposite_labels(source, target, arc_in, num_nodes),
+            graph_ptr=graph_ptr,
+            targets=targets,
+            target_level=target_level,
+            num_classes=num_classes,
+        )
+        batch.validate()
+        return batch
+
+    @classmethod
+    def union(cls, batches: list[GraphBatch]) -> GraphBatch:
+        """The graphs of all batches, in order; the inverse of taking subsets."""
+        first = batches[0]
+        sizes = torch.tensor([b.num_nodes for b in batches], device=first.graph_ptr.device)
+        offsets = (sizes.cumsum(0) - sizes).tolist()
+        pairs = list(zip(batches, offsets, strict=True))
+        starts = [b.graph_ptr[:-1] + offset for b, offset in pairs]
+        total = first.graph_ptr.new_tensor([sum(b.num_nodes for b in batches)])
+        # Node offsets rise from batch to batch, so the arcs stay sorted by target.
+        return cls(
+            features=torch.cat([b.features for b in batches]),
+            arcs=Arcs.from_sorted(
+                torch.cat([b.arcs.source + offset for b, offset in pairs]),
+                torch.cat([b.arcs.target + offset for b, offset in pairs]),
+                int(total),
+            ),
+            arc_in=torch.cat([b.arc_in for b in batches]),
+            arc_out=torch.cat([b.arc_out for b in batches]),
+            graph_ptr=torch.cat([*starts, total]),
+            targets=torch.cat([b.targets for b in batches]),
+            target_level=first.target_level,
+            num_classes=first.num_classes,
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return self.features.shape[0]
+
+    @property
+    def num_graphs(self) -> int:
+        return self.graph_ptr.numel() - 1
+
+    @property
+    def num_arcs(self) -> int:
+        return self.arcs.num_arcs
+
+    @cached_property
+    def graph_of_node(self) -> Tensor:
+        """(N,) the graph that each node belongs to."""
+        graphs = torch.arange(self.num_graphs, device=self.graph_ptr.device)
+        return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
+
+    def nodes_of(self, graphs: Tensor) -> Tensor:
+        """The nodes of these graphs, graph after graph."""
+        return _ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
+
+    def subset(self, graphs: Tensor) -> GraphBatch:
+        """The graphs with these indices, in this order."""
+        nodes = self.nodes_of(graphs)
+        # Arcs are sorted by target and stay inside a graph: those of a graph lie side by side.
+        first_arc = self.arcs.ptr[self.graph_ptr]
+        arcs = _ranges(first_arc[graphs], first_arc[graphs + 1])
+        sizes = self.graph_ptr[graphs + 1] - self.graph_ptr[graphs]
+        graph_ptr = self.graph_ptr.new_zeros(graphs.numel() + 1)
+        graph_ptr[1:] = sizes.cumsum(0)
+        arc_counts = first_arc[graphs + 1] - first_arc[graphs]
+        shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
+        return GraphBatch(
+            features=self.features[nodes],
+            arcs=Arcs.from_sorted(
+                self.arcs.source[arcs] + shift, self.arcs.target[arcs] + shift, nodes.numel()
+            ),
+            arc_in=self.arc_in[arcs],
+            arc_out=self.arc_out[arcs],
+            graph_ptr=graph_ptr,
+            targets=self.targets[graphs if self.target_level == "graph" else nodes],
+            target_level=self.target_level,
+            num_classes=self.num_classes,
+        )
+
+    def to(self, device: torch.device | str) -> GraphBatch:
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return GraphBatch(
+            **{k: v.to(device) if isinstance(v, (Tensor, Arcs)) else v for k, v in moved.items()}
+        )
+
+    def with_features(self, features: Tensor) -> GraphBatch:
+        """The same graphs with other node features."""
+        assert features.shape[0] == self.num_nodes, "one row of features a node"
+        return replace(self, features=features)
+
+    def share_memory(self) -> GraphBatch:
+        """Move the storage to shared memory, in place, for worker processes."""
+        for tensor in self._tensors().values():
+            tensor.share_memory_()
+        return self
+
+    def validate(self) -> None:
+        """Raise ValueError, naming the first broken invariant, if this is not a union of graphs."""
+        n, a, g = self.num_nodes, self.num_arcs, self.num_graphs
+        arcs, ptr = self.arcs, self.graph_ptr
+        _require(self.features.ndim == 2, "features must be a matrix")
+        _require(self.features.is_floating_point(), "features must be floating point numbers")
+        _require(bool(self.features.isfinite().all()), "features must be finite")
+        _require(g >= 0 and ptr[0] == 0 and ptr[-1] == n, "graph_ptr must run from 0 to N")
+        _require(bool((ptr.diff() > 0).all()), "every graph must have a node")
+        _require(arcs.num_nodes == n and arcs.target.numel() == a, "arcs must be those of N nodes")
+        for labels in (self.arc_in, self.arc_out):
+            _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
+        _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
+        if a:
+            _require(
+                0 <= int(arcs.source.min())
+                and int(arcs.source.max()) < n
+                and 0 <= int(arcs.target.min())
+                and int(arcs.target.max()) < n,
+                "arcs must join nodes 0 to N - 1",
+            )
+            _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
+            graph = self.graph_of_node
+            _require(
+                bool((graph[arcs.source] == graph[arcs.target]).all()),
+                "arcs must stay inside their graph",
+            )
+            _require(
+                bool((arcs.source[arcs.by_source].diff() >= 0).all()),
+                "by_source must sort the arcs by source",
+            )
+        degrees = torch.bincount(arcs.target, minlength=n)
+        _require(torch.equal(arcs.ptr.diff(), degrees), "ptr must count the arcs into each node")
+        degrees = torch.bincount(arcs.source, minlength=n)
+        _require(
+            torch.equal(arcs.source_ptr.diff(), degrees),
+            "source_ptr must count the arcs out of nodes",
+        )
+        size = g if self.target_level == "graph" else n
+        _require(self.targets.shape == (size,), f"targets must be one a {self.target_level}")
+        _require(
+            size == 0 or 0 <= int(self.targets.min()) <= int(self.targets.max()) < self.num_classes,
+            "targets must be classes 0 to num_classes - 1",
+        )
+
+    def fingerprint(self) -> str:
+        """sha256 over names, types, shapes and little-endian bytes: the same on every platform."""
+        digest = hashlib.sha256(f"{self.target_level} {self.num_classes}\n".encode())
+        for name, tensor in self._tensors().items():
+            hash_tensor(digest, name, tensor)
+        return digest.hexdigest()
+
+    def _tensors(self) -> dict[str, Tensor]:
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        arcs = {f"arcs.{f.name}": getattr(self.arcs, f.name) for f in fields(self.arcs)}
+        return {k: v for k, v in {**own, **arcs}.items() if isinstance(v, Tensor)}
+
+
+def hash_tensor(digest: hashlib._Hash, name: str, tensor: Tensor) -> None:
+    """Feed one named tensor to a digest in a form that no platform changes."""
+    array = tensor.detach().cpu().contiguous().numpy()
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    digest.update(f"{name} {array.dtype.name} {list(array.shape)}\n".encode())
+    digest.update(little.tobytes())
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ValueError(f"not a valid GraphBatch: {sentence}")
+
+
+def _ranges(start: Tensor, end: Tensor) -> Tensor:
+    """The integers of [start[0], end[0]), then those of [start[1], end[1]), and so on."""
+    lengths = end - start
+    before = lengths.cumsum(0) - lengths
+    total = int(lengths.sum())
+    steps = torch.arange(total, device=start.device)
+    return steps + torch.repeat_interleave(start - before, lengths, output_size=total)
+
+
+def _opposite_labels(source: Tensor, target: Tensor, labels_AD: Tensor, num_nodes: int) -> Tensor:
+    """The label of the first arc (v, u) for each arc (u, v), zeros where there is none."""
+    if labels_AD.numel() == 0:
+        return torch.zeros_like(labels_AD)
+    key = source * num_nodes + target
+    opposite = target * num_nodes + source
+    sorted_key, order = torch.sort(key, stable=True)
+    place = torch.searchsorted(sorted_key, opposite).clamp_(max=key.numel() - 1)
+    found = sorted_key[place] == opposite
+    return torch.where(found[:, None], labels_AD[order[place]], torch.zeros_like(labels_AD))

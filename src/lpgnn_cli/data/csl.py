@@ -1,0 +1,50 @@
+"""Circulant skip-link graphs: 4-regular graphs that differ only in the length of their skips."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lpgnn_cli.config.dataset import CslConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.data.features import NodeTables, choose_features
+from lpgnn_cli.errors import UserError
+
+
+def generate_csl(config: CslConfig, seed: int) -> Dataset:
+    """`copies` relabelled copies of the cycle with skips of each length, ordered by class.
+
+    `auto` features are none beside the positional encoding: nothing else tells nodes apart.
+    """
+    n, skips = config.nodes, list(config.skips)
+    if len(skips) < 2 or len(set(skips)) < len(skips):
+        raise UserError("dataset.skips must be two or more different lengths, one class each.")
+    if 2 * max(skips) >= n:
+        raise UserError(
+            f"dataset.skips={max(skips)} is too long for a cycle of {n} nodes: it must be less than "
+            "half of dataset.nodes."
+        )
+    # RandomState: its streams are frozen, those of newer generators may change with numpy.
+    random = np.random.RandomState(seed)
+    node = np.arange(n)
+    sources, targets = [], []
+    graphs = [skip for skip in skips for _ in range(config.copies)]
+    for graph, skip in enumerate(graphs):
+        label = random.permutation(n) + graph * n
+        for step in (1, skip):
+            there = label[(node + step) % n]
+            sources += [label, there]
+            targets += [there, label]
+    batch = GraphBatch.from_arcs(
+        features=torch.zeros(len(graphs) * n, 0),
+        source=torch.from_numpy(np.concatenate(sources)),
+        target=torch.from_numpy(np.concatenate(targets)),
+        graph_ptr=torch.arange(len(graphs) + 1) * n,
+        targets=torch.arange(len(skips)).repeat_interleave(config.copies),
+        target_level="graph",
+        num_classes=len(skips),
+    )
+    choice = "none" if config.features == "auto" else config.features
+    features = choose_features(choice, config.name, NodeTables.bare(batch.arcs.in_degree))
+    return Dataset.build(config.name, batch, features, positional=config.positional, seeded=True)

@@ -1,0 +1,86 @@
+"""What a node knows: the choice of node features of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFeatures:
+    """(N, F) features, and which of the F columns are continuous."""
+
+    values: Tensor
+    continuous: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTables:
+    """What a dataset can make features of; what it does not have has no columns."""
+
+    labels: Tensor  # (N, columns) int64
+    attributes: Tensor  # (N, columns) float32
+    degrees: Tensor  # (N,) int64
+
+    @classmethod
+    def bare(cls, degrees: Tensor) -> NodeTables:
+        """Nodes without labels and attributes."""
+        empty = torch.zeros(degrees.numel(), 0)
+        return cls(labels=empty.long(), attributes=empty, degrees=degrees)
+
+
+def choose_features(choice: str, dataset: str, tables: NodeTables) -> NodeFeatures:
+    """The features that `dataset.features=` names; `auto` must have been resolved before."""
+    nodes = tables.degrees.numel()
+    if choice == "none":
+        return _discrete(torch.zeros(nodes, 0))
+    if choice == "constant":
+        return _discrete(torch.ones(nodes, 1))
+    if choice == "degree":
+        return _discrete(one_hot(tables.degrees[:, None]))
+    if choice == "rbf":
+        raise UserError(
+            f"dataset.features=rbf is for the datasets subgraph and clique; {dataset} takes labels, "
+            "attributes, labels+attributes, degree or constant."
+        )
+    parts = []
+    for part in choice.split("+"):
+        table = tables.labels if part == "labels" else tables.attributes
+        if table.shape[1] == 0:
+            raise UserError(
+                f"dataset.features={choice} cannot be had: {dataset} has no node {part}; choose auto, "
+                "degree or constant."
+            )
+        if part == "labels":
+            parts.append(_discrete(one_hot(table)))
+        else:
+            parts.append(NodeFeatures(table, torch.ones(table.shape[1], dtype=torch.bool)))
+    return NodeFeatures(
+        torch.cat([p.values for p in parts], dim=1), torch.cat([p.continuous for p in parts])
+    )
+
+
+def one_hot(labels: Tensor) -> Tensor:
+    """One indicator column for every value that a column of labels takes, ascending."""
+    if labels.numel() == 0:
+        return torch.zeros(labels.shape[0], 0)
+    columns = [(column[:, None] == column.unique()).float() for column in labels.T]
+    return torch.cat(columns, dim=1)
+
+
+def radial_basis(values: Tensor, feature_max: int) -> Tensor:
+    """(N, feature_max + 1) a bump around each of the integers 0 to feature_max.
+
+    Neighbouring bumps cross at 0.6 of their height, so that noise of a quarter leaves every integer
+    recognisable.
+    """
+    centres = torch.arange(feature_max + 1, dtype=values.dtype)
+    return torch.exp(-2.0 * (values[:, None] - centres).square())
+
+
+def _discrete(values: Tensor) -> NodeFeatures:
+    return NodeFeatures(values, torch.zeros(values.shape[1], dtype=torch.bool))

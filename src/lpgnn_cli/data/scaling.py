@@ -1,0 +1,46 @@
+"""Standardising the continuous features by the statistics of the training nodes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.dataset import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureScaler:
+    """(x - mean) / std by column; mean 0 and std 1 for the columns that are left alone."""
+
+    mean: Tensor
+    std: Tensor
+
+    @classmethod
+    def fit(cls, dataset: Dataset, train_nodes: Tensor) -> FeatureScaler:
+        features_NF = dataset.batch.features[train_nodes].double()
+        chosen = dataset.continuous.to(features_NF.device)
+        mean = features_NF.mean(0)
+        std = features_NF.std(0, unbiased=False)
+        # A column that never changes carries nothing: centring it is enough.
+        std = torch.where(std > 1e-12 * (1 + mean.abs()), std, 1.0)
+        return cls(
+            mean=torch.where(chosen, mean, 0.0).float(), std=torch.where(chosen, std, 1.0).float()
+        )
+
+    def apply(self, batch: GraphBatch) -> GraphBatch:
+        x = batch.features
+        return batch.with_features((x - self.mean.to(x)) / self.std.to(x))
+
+    def to_dict(self) -> dict[str, list[float]]:
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any]) -> FeatureScaler:
+        return cls(
+            mean=torch.tensor(raw["mean"], dtype=torch.float32),
+            std=torch.tensor(raw["std"], dtype=torch.float32),
+        )

@@ -1,0 +1,186 @@
+"""Which graphs (or nodes) are trained on, watched and scored: the folds of a protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lpgnn_cli.config.training import (
+    HoldoutConfig,
+    KFoldConfig,
+    ProtocolConfig,
+    TransductiveConfig,
+)
+from lpgnn_cli.data.batch import hash_tensor
+from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.errors import UserError
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Indices of graphs; of nodes for the transductive protocol."""
+
+    train: Tensor
+    test: Tensor
+    val: Tensor | None = None
+
+
+def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[Split]:
+    """The folds of a protocol, the same on every machine for the same seed."""
+    if isinstance(protocol, TransductiveConfig):
+        return _transductive(protocol, dataset, seed)
+    if dataset.batch.num_graphs == 1:
+        raise UserError(f"{dataset.name} is one graph: choose protocol=transductive.")
+    if isinstance(protocol, KFoldConfig):
+        return _kfold(protocol, dataset, seed)
+    assert isinstance(protocol, HoldoutConfig), type(protocol).__name__
+    if protocol.splits is not None:
+        return read_splits(Path(protocol.splits), dataset)
+    if dataset.parts is not None:
+        return [Split(dataset.parts["train"], dataset.parts["test"], dataset.parts["val"])]
+    return [_holdout(protocol, dataset, seed)]
+
+
+def fingerprint_splits(splits: Sequence[Split]) -> str:
+    """sha256 of the folds in order; inside a part the order of the items does not count."""
+    digest = hashlib.sha256()
+    for split in splits:
+        for name, part in (("train", split.train), ("val", split.val), ("test", split.test)):
+            if part is not None:
+                hash_tensor(digest, name, part.sort().values)
+    return digest.hexdigest()
+
+
+def read_splits(folder: Path, dataset: Dataset) -> list[Split]:
+    """Folds from NAME_train.index, NAME_val.index and NAME_test.index, one fold a line."""
+    name = dataset.name.upper()
+    graphs = dataset.batch.num_graphs
+    parts = {p: _read_index(folder / f"{name}_{p}.index", graphs) for p in ("train", "val", "test")}
+    counts = {p: len(folds) for p, folds in parts.items()}
+    if len(set(counts.values())) != 1:
+        raise UserError(
+            f"{folder} has {counts['train']} folds in {name}_train.index, {counts['val']} in "
+            f"{name}_val.index and {counts['test']} in {name}_test.index: they must be as many."
+        )
+    splits = []
+    for line, (train, val, test) in enumerate(zip(*parts.values(), strict=True), start=1):
+        everything = np.concatenate([train, val, test])
+        values, times = np.unique(everything, return_counts=True)
+        if times.max() > 1:
+            raise UserError(
+                f"{folder}, line {line} of the {name} index files: graph {values[times > 1][0]} is in "
+                "more than one place; train, val and test must not overlap."
+            )
+        if values.size < graphs:
+            missing = np.setdiff1d(np.arange(graphs), values)[0]
+            raise UserError(
+                f"{folder}, line {line} of the {name} index files: graph {missing} is in none of "
+                f"train, val and test, which must cover all {graphs} graphs."
+            )
+        splits.append(Split(torch.from_numpy(train), torch.from_numpy(test), torch.from_numpy(val)))
+    return splits
+
+
+def _read_index(path: Path, graphs: int) -> list[Indices]:
+    try:
+        lines = path.read_text(encoding="utf-8").rstrip().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} cannot be read: protocol.splits must be a folder with an index file for train, "
+            "val and test, named after the dataset in capitals."
+        ) from error
+    folds = []
+    for number, line in enumerate(lines, start=1):
+        tokens = [t.strip() for t in line.split(",")]
+        wrong = [t for t in tokens if not t.isascii() or not t.isdigit() or int(t) >= graphs]
+        if wrong:
+            raise UserError(
+                f"{path}, line {number}: {wrong[0]!r} is not a graph index from 0 to {graphs - 1}."
+            )
+        folds.append(np.array(tokens, dtype=np.int64))
+    return folds
+
+
+def _strata(dataset: Dataset) -> Indices:
+    """The class of each graph; graphs whose nodes are the targets are all of one stratum."""
+    batch = dataset.batch
+    if batch.target_level == "graph":
+        return batch.targets.cpu().numpy()
+    return np.zeros(batch.num_graphs, dtype=np.int64)
+
+
+def _kfold(protocol: KFoldConfig, dataset: Dataset, seed: int) -> list[Split]:
+    from sklearn.model_selection import StratifiedKFold
+
+    strata = _strata(dataset)
+    _check_smallest(dataset, strata, protocol.folds, f"protocol.folds={protocol.folds}")
+    folds = StratifiedKFold(protocol.folds, shuffle=True, random_state=seed)
+    return [
+        Split(torch.from_numpy(train), torch.from_numpy(test))
+        for train, test in folds.split(np.zeros(strata.size), strata)
+    ]
+
+
+def _holdout(protocol: HoldoutConfig, dataset: Dataset, seed: int) -> Split:
+    """Every class is divided by the same shares, with at least one graph in each part."""
+    if protocol.validation + protocol.test >= 1:
+        raise UserError(
+            f"protocol.validation={protocol.validation:g} and protocol.test={protocol.test:g} leave "
+            "nothing to train on: their sum must be less than 1."
+        )
+    strata = _strata(dataset)
+    _check_smallest(dataset, strata, 3, "train, validation and test")
+    random = np.random.RandomState(seed)
+    parts: dict[str, list[Indices]] = {"train": [], "val": [], "test": []}
+    for stratum in np.unique(strata):
+        members = random.permutation(np.flatnonzero(strata == stratum))
+        val = max(1, round(members.size * protocol.validation))
+        test = max(1, round(members.size * protocol.test))
+        while val + test >= members.size:
+            val, test = (val - 1, test) if val > test else (val, test - 1)
+        parts["val"].append(members[:val])
+        parts["test"].append(members[val : val + test])
+        parts["train"].append(members[val + test :])
+    joined = {k: torch.from_numpy(np.sort(np.concatenate(v))) for k, v in parts.items()}
+    return Split(**joined)
+
+
+def _transductive(protocol: TransductiveConfig, dataset: Dataset, seed: int) -> list[Split]:
+    """Supervised nodes and the others; where all are supervised the same nodes are scored."""
+    batch = dataset.batch
+    if batch.target_level != "node":
+        raise UserError(
+            f"{dataset.name} has classes of graphs, not of nodes: choose protocol=kfold or holdout."
+        )
+    if protocol.supervised_per_class is None:
+        everyone = torch.arange(batch.num_nodes)
+        return [Split(train=everyone, test=everyone)]
+    wanted = protocol.supervised_per_class
+    targets = batch.targets.cpu().numpy()
+    _check_smallest(
+        dataset, targets, wanted + 1, f"protocol.supervised_per_class={wanted} and one to score"
+    )
+    random = np.random.RandomState(seed)
+    chosen = [random.permutation(np.flatnonzero(targets == c))[:wanted] for c in np.unique(targets)]
+    train = np.sort(np.concatenate(chosen))
+    test = np.setdiff1d(np.arange(targets.size), train)
+    return [Split(train=torch.from_numpy(train), test=torch.from_numpy(test))]
+
+
+def _check_smallest(dataset: Dataset, strata: Indices, needed: int, reason: str) -> None:
+    classes, counts = np.unique(strata, return_counts=True)
+    smallest = int(counts.argmin())
+    if counts[smallest] < needed:
+        raise UserError(
+            f"{dataset.name} has only {counts[smallest]} members of class {classes[smallest]}, fewer "
+            f"than the {needed} that {reason} needs."
+        )

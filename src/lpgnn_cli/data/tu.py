@@ -1,0 +1,230 @@
+"""Reader of the TU text format: numpy parses, Python only looks for the line to blame."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lpgnn_cli.data.archive import TuFiles
+from lpgnn_cli.errors import UserError
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, eq=False)
+class TuTables:
+    """What the files say, checked, with ids from 0; a table that is not there has no columns."""
+
+    source: Ints  # (A,)
+    target: Ints  # (A,)
+    graph_ptr: Ints  # (G + 1,)
+    classes: Ints  # (C,) the class values, ascending
+    targets: Ints  # (G,) indices of `classes`
+    node_labels: Ints  # (N, columns)
+    node_attributes: Floats  # (N, columns)
+    edge_labels: Ints  # (A, columns)
+    edge_attributes: Floats  # (A, columns)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """For storage, every integer array in the smallest type that holds it."""
+        return {f.name: _compact(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> TuTables:
+        return cls(
+            **{
+                f.name: arrays[f.name].astype(
+                    np.float32 if f.name.endswith("attributes") else np.int64, copy=False
+                )
+                for f in fields(cls)
+            }
+        )
+
+
+def read_tables(files: TuFiles) -> TuTables:
+    """Parse and check a dataset; UserError names the file and the line of what is wrong."""
+    indicator = _integers(files, "graph_indicator", columns=1)[:, 0]
+    labels = _integers(files, "graph_labels", columns=1)[:, 0]
+    graph_ptr = _graph_pointers(files, indicator, labels.size)
+    classes, targets = _classes(files, labels)
+    num_nodes = indicator.size
+    arcs = _arcs(files, indicator)
+    return TuTables(
+        source=np.ascontiguousarray(arcs[:, 0]),
+        target=np.ascontiguousarray(arcs[:, 1]),
+        graph_ptr=graph_ptr,
+        classes=classes,
+        targets=targets,
+        node_labels=_rows(files, "node_labels", num_nodes, "node"),
+        node_attributes=_attributes(files, "node_attributes", num_nodes, "node"),
+        edge_labels=_rows(files, "edge_labels", arcs.shape[0], "arc"),
+        edge_attributes=_attributes(files, "edge_attributes", arcs.shape[0], "arc"),
+    )
+
+
+def _graph_pointers(files: TuFiles, indicator: Ints, num_labels: int) -> Ints:
+    label = files.label("graph_indicator")
+    if num_labels == 0 or indicator.size == 0:
+        raise UserError(f"{label}, line 1: {files.name} has no graphs.")
+    steps = np.diff(indicator, prepend=0)
+    steps[0] += steps[0] == 0  # a first graph 0 is as wrong as a gap
+    wrong = np.flatnonzero((steps < 0) | (steps > 1))
+    if indicator[0] != 1 or wrong.size:
+        line = 0 if indicator[0] != 1 else int(wrong[0])
+        before = indicator[line - 1] if line else 0
+        raise UserError(
+            f"{label}, line {line + 1}: graph id {indicator[line]} follows {before}, but ids start at "
+            "1 and rise by at most 1 from line to line, since a graph must have nodes."
+        )
+    num_graphs = int(indicator[-1])
+    if num_graphs < num_labels:
+        raise UserError(
+            f"{files.label('graph_labels')}, line {num_graphs + 1}: graph {num_graphs + 1} is empty, "
+            f"{files.name}_graph_indicator.txt has no node of it."
+        )
+    if num_graphs > num_labels:
+        line = int(np.searchsorted(indicator, num_labels + 1))
+        raise UserError(
+            f"{label}, line {line + 1}: graph {num_labels + 1} has no class, since "
+            f"{files.name}_graph_labels.txt has only {num_labels} lines."
+        )
+    return np.concatenate([[0], np.cumsum(np.bincount(indicator - 1))])
+
+
+def _classes(files: TuFiles, labels: Ints) -> tuple[Ints, Ints]:
+    classes, first, targets, counts = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
+    if counts.min() == 1:
+        alone = int(first[counts == 1].min())
+        raise UserError(
+            f"{files.label('graph_labels')}, line {alone + 1}: class {labels[alone]} has one member; "
+            "a class needs at least two graphs to be learnt and tested."
+        )
+    if classes.size == 1:
+        raise UserError(
+            f"{files.label('graph_labels')}, line 1: all graphs are of class {classes[0]}, so there "
+            "is nothing to learn."
+        )
+    return classes, targets.reshape(-1)
+
+
+def _arcs(files: TuFiles, indicator: Ints) -> Ints:
+    arcs = _integers(files, "A", columns=2)
+    label, num_nodes = files.label("A"), indicator.size
+    outside = np.flatnonzero(((arcs < 1) | (arcs > num_nodes)).any(axis=1))
+    if outside.size:
+        line = int(outside[0])
+        raise UserError(
+            f"{label}, line {line + 1}: the arc {arcs[line, 0]}, {arcs[line, 1]} names a node that is "
+            f"not among 1 to {num_nodes}."
+        )
+    arcs = arcs - 1
+    across = np.flatnonzero(indicator[arcs[:, 0]] != indicator[arcs[:, 1]])
+    if across.size:
+        line = int(across[0])
+        graphs = indicator[arcs[line]]
+        raise UserError(
+            f"{label}, line {line + 1}: the arc {arcs[line, 0] + 1}, {arcs[line, 1] + 1} joins graph "
+            f"{graphs[0]} and graph {graphs[1]}; an arc must stay inside its graph."
+        )
+    return arcs
+
+
+def _rows(files: TuFiles, suffix: str, rows: int, what: str) -> Ints:
+    if suffix not in files.content:
+        return np.zeros((rows, 0), dtype=np.int64)
+    table = _integers(files, suffix, columns=None)
+    _check_rows(files, suffix, table.shape[0], rows, what)
+    return table
+
+
+def _attributes(files: TuFiles, suffix: str, rows: int, what: str) -> Floats:
+    if suffix not in files.content:
+        return np.zeros((rows, 0), dtype=np.float32)
+    table = _parse(files, suffix, None, np.float64)
+    _check_rows(files, suffix, table.shape[0], rows, what)
+    with np.errstate(over="ignore"):
+        single = table.astype(np.float32)
+    wrong = np.flatnonzero(~np.isfinite(single).all(axis=1))
+    if wrong.size:
+        line = int(wrong[0])
+        value = table[line][~np.isfinite(single[line])][0]
+        raise UserError(
+            f"{files.label(suffix)}, line {line + 1}: {value} is not a finite number of single "
+            "precision."
+        )
+    return single
+
+
+def _check_rows(files: TuFiles, suffix: str, found: int, expected: int, what: str) -> None:
+    if found != expected:
+        raise UserError(
+            f"{files.label(suffix)}, line {min(found, expected) + 1}: the file has {found} lines, but "
+            f"there are {expected} {what}s and it must have one line for each."
+        )
+
+
+def _integers(files: TuFiles, suffix: str, columns: int | None) -> Ints:
+    table: Ints = _parse(files, suffix, columns, np.int64)
+    return table
+
+
+def _parse(files: TuFiles, suffix: str, columns: int | None, dtype: Any) -> npt.NDArray[Any]:
+    """The table in a file, one row a line; `columns` None: as many as the first line has."""
+    # Latin-1 maps every byte to a character: what is no number is found as such, with its line.
+    text = files.content[suffix].decode("latin-1").replace("\r\n", "\n").rstrip()
+    if not text:
+        return np.zeros((0, columns or 0), dtype=dtype)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # an integer written as a float is only warned about
+            table = np.loadtxt(io.StringIO(text), dtype, delimiter=",", comments=None, ndmin=2)
+    except (ValueError, DeprecationWarning, OverflowError):
+        raise _blame(files.label(suffix), text, columns, dtype) from None
+    # loadtxt leaves out blank lines, which would move all later rows up.
+    if table.shape[0] != text.count("\n") + 1 or columns not in (None, table.shape[1]):
+        raise _blame(files.label(suffix), text, columns, dtype)
+    return table
+
+
+def _blame(label: str, text: str, columns: int | None, dtype: Any) -> UserError:
+    """Find the line that the fast parser could not read."""
+    integers = dtype is np.int64
+    columns = columns or text.partition("\n")[0].count(",") + 1
+    expected = f"{columns} {'integer' if integers else 'number'}{'s' if columns > 1 else ''}"
+    for number, line in enumerate(text.split("\n"), start=1):
+        tokens = [t.strip() for t in line.split(",")]
+        if len(tokens) != columns or not all(_is_number(t, integers) for t in tokens):
+            shown = line.strip() if len(line) <= 60 else f"{line.strip()[:57]}..."
+            return UserError(f"{label}, line {number}: expected {expected}, found {shown!r}.")
+    return UserError(f"{label} cannot be read as lines of {expected}.")
+
+
+def _is_number(token: str, integer: bool) -> bool:
+    if integer:
+        return INTEGER.fullmatch(token) is not None and abs(int(token)) < 2**63
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return "_" not in token and token.isascii()
+
+
+def _compact(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind != "i" or array.size == 0:
+        return array
+    low, high = int(array.min()), int(array.max())
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16, np.int32):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return array.astype(dtype)
+    return array
