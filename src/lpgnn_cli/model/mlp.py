@@ -6,9 +6,12 @@ summed, which is exact and cheaper: hence `hidden` and `last` beside the usual `
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,
@@ -27,11 +30,29 @@ def activation(name: str) -> nn.Module:
 
 def normalisation(name: str, size: int) -> nn.Module:
     if name == "batch":
-        return nn.BatchNorm1d(size)
+        return BatchNorm(size)
     if name == "layer":
         return nn.LayerNorm(size)
     assert name == "none", name
     return nn.Identity()
+
+
+def linear_layer(in_size: int, out_size: int, bias: bool = True) -> nn.Linear:
+    """torch's own layer and initialisation, without its warning where there is no input."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
+        return nn.Linear(in_size, out_size, bias=bias)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """With fewer than two rows there is no variance: those pass by the running statistics."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.training and input.shape[0] < 2:
+            return functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(input)
 
 
 class MLP(nn.Module):
@@ -46,9 +67,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         assert len(sizes) >= 2, "an MLP needs the sizes of its input and its output"
-        self.linears = nn.ModuleList(
-            nn.Linear(inner, outer) for inner, outer in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        self.linears = nn.ModuleList(linear_layer(inner, outer) for inner, outer in pairwise(sizes))
         self.hidden_layers = nn.ModuleList(
             _hidden_layer(size, activation, dropout, norm) for size in sizes[1:-1]
         )

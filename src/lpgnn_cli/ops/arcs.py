@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from lpgnn_cli.ops.neighbourhood import Neighbourhood
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,11 @@ class Arcs:
     def target_by_source(self) -> Tensor:
         """The targets of the arcs in the order of `by_source`."""
         return self.target.index_select(0, self.by_source)
+
+    @cached_property
+    def neighbourhoods(self) -> dict[int, Neighbourhood]:
+        """Where `Neighbourhood.of` keeps what it worked out, by number of hops."""
+        return {}
 
     def to(self, device: torch.device | str) -> Arcs:
         return Arcs(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})

@@ -85,7 +85,8 @@ def _native_first_maximum(values_AH: Tensor, segment_of_row: Tensor, ptr: Tensor
         0, segment_AH, values_AH, "amax", include_self=False
     )
     row_AH = torch.arange(rows, device=values_AH.device).unsqueeze(1)
-    candidate_AH = torch.where(values_AH == highest_GH.index_select(0, segment_of_row), row_AH, rows)
+    is_highest_AH = values_AH == highest_GH.index_select(0, segment_of_row)
+    candidate_AH = torch.where(is_highest_AH, row_AH, rows)
     first_GH = torch.full_like(highest_GH, rows, dtype=torch.int64)
     return first_GH.scatter_reduce(0, segment_AH, candidate_AH, "amin")
 

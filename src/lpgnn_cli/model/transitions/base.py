@@ -1,23 +1,33 @@
 """What every transition function f_a is.
 
 Shapes in this package: N nodes, A arcs, S state size, L label size, D arc label size, H hidden
-size, O output size. z = [x, l] is the state and the label of a node side by side.
+size, O output size. z = [x, l] is the state and the label of a node side by side, and the message
+along an arc from u to v is m_u = [x_u, l_u, l_(v,u), l_(u,v)].
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from lpgnn_cli.config.model import AggregatorConfig
 from lpgnn_cli.model.mlp import MLP
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
+
+
+class Sizes(NamedTuple):
+    """How many columns come in, each of them possibly 0, and how many go out."""
+
+    state: int
+    label: int
+    arc: int
+    out: int
 
 
 class Transition(nn.Module, ABC):
@@ -36,30 +46,35 @@ class Transition(nn.Module, ABC):
         return result
 
 
-def build_mlp(config: AggregatorConfig, in_size: int, out_size: int) -> MLP:
-    """The MLP h of a transition; its output activation is left to the transition."""
-    return MLP(
-        [in_size, *config.hidden, out_size],
-        activation=config.activation,
-        dropout=config.dropout,
-        norm=config.norm,
-    )
+class BlockMLP(MLP):
+    """The MLP h of a transition, on blocks of columns side by side that are never concatenated."""
+
+    def __init__(self, config: AggregatorConfig, columns: Sequence[int], out_size: int) -> None:
+        super().__init__(
+            [sum(columns), *config.hidden, out_size],
+            activation=config.activation,
+            dropout=config.dropout,
+            norm=config.norm,
+        )
+        self.columns = list(columns)
+
+    def blocks(self) -> list[Tensor]:
+        """The first weight, split into the columns of each block."""
+        return list(self.first.weight.split_with_sizes(self.columns, dim=1))
+
+    def forward(self, *blocks: Tensor) -> Tensor:
+        return self.after_first(add_products(blocks, self.blocks(), self.first.bias))
 
 
-def blockwise_linear(
-    weight: Tensor, bias: Tensor | None, blocks: list[Tensor], columns: list[int]
+def add_products(
+    blocks: Sequence[Tensor], weights: Sequence[Tensor], bias: Tensor | None = None
 ) -> Tensor:
-    """`linear(cat(blocks), weight, bias)` without the concatenation; `columns` are block widths."""
-    result: Tensor | None = bias
-    for block, part in zip(blocks, weight.split_with_sizes(columns, dim=1), strict=True):
+    """`linear(cat(blocks), cat(weights), bias)` without the concatenations."""
+    total = bias
+    for block, weight in zip(blocks, weights, strict=True):
         if block.shape[1] == 0:
             continue
-        if result is bias:
-            result = functional.linear(block, part, bias)
-        else:
-            assert result is not None
-            result = torch.addmm(result, block, part.t())
-    if result is None or result is bias:
-        rows = blocks[0].new_zeros(blocks[0].shape[0], weight.shape[0])
-        return rows if bias is None else rows + bias
-    return result
+        total = block @ weight.t() if total is None else torch.addmm(total, block, weight.t())
+    if total is None:
+        return blocks[0].new_zeros(blocks[0].shape[0], weights[0].shape[0])
+    return total if total.dim() == 2 else total.expand(blocks[0].shape[0], -1)

@@ -1,0 +1,40 @@
+"""`gcn`: f_a(v) = sigma(h_0(z_v) + Σ_u c_uv h_1(z_u) + W Σ_u c_uv [l_(v,u), l_(u,v)])."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from lpgnn_cli.config.model import AggregatorConfig
+from lpgnn_cli.model.mlp import activation, linear_layer
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
+from lpgnn_cli.model.transitions.shift import GraphShift
+
+if TYPE_CHECKING:
+    from lpgnn_cli.data.batch import GraphBatch
+
+
+class Gcn(Transition):
+    """The graph convolution, with c_uv = 1 / sqrt(d_u d_v)."""
+
+    def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.h_own = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
+        self.h_neighbour = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
+        self.arc_size = sizes.arc
+        self.arc_weight = linear_layer(2 * sizes.arc, sizes.out, bias=False).weight
+        self.output = activation(config.output_activation)
+
+    def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        shift = GraphShift(batch.arcs, state_NS.dtype)
+        total_NO = self.h_own(state_NS, label_NL) + shift(self.h_neighbour(state_NS, label_NL))
+        if self.arc_size > 0:
+            labels = [shift.of_arcs(batch.arc_out), shift.of_arcs(batch.arc_in)]
+            weights = self.arc_weight.split_with_sizes([self.arc_size] * 2, dim=1)
+            total_NO = total_NO + add_products(labels, weights)
+        result: Tensor = self.output(total_NO)
+        return result
+
+    def state_weights(self) -> list[Tensor]:
+        return [self.h_own.blocks()[0], self.h_neighbour.blocks()[0]]

@@ -1,0 +1,39 @@
+"""`sage`: f_a(v) = sigma(h(z_v, max_u m_u)), GraphSAGE with the element-wise maximum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from lpgnn_cli.config.model import AggregatorConfig
+from lpgnn_cli.model.mlp import activation
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
+from lpgnn_cli.ops import gather_source, segment_max
+
+if TYPE_CHECKING:
+    from lpgnn_cli.data.batch import GraphBatch
+
+
+class Sage(Transition):
+    def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
+        super().__init__()
+        message_columns = [sizes.state, sizes.label, sizes.arc, sizes.arc]
+        self.h = BlockMLP(config, [sizes.state, sizes.label, *message_columns], sizes.out)
+        self.output = activation(config.output_activation)
+
+    def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        arcs = batch.arcs
+        messages = [
+            gather_source(state_NS, arcs),
+            gather_source(label_NL, arcs),
+            batch.arc_out,
+            batch.arc_in,
+        ]
+        highest = [segment_max(message, arcs.ptr, arcs.target) for message in messages]
+        result: Tensor = self.output(self.h(state_NS, label_NL, *highest))
+        return result
+
+    def state_weights(self) -> list[Tensor]:
+        blocks = self.h.blocks()
+        return [blocks[0], blocks[2]]
