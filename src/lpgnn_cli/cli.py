@@ -1,5 +1,107 @@
-"""The `lpgnn` command."""
+"""`lpgnn`: the first word picks the command; nothing heavy is imported before it must be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal
+
+from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.version import __version__
+
+FULL_ERROR = "HYDRA_FULL_ERROR"
 
 
-def main() -> int:
-    return 0
+@dataclass(frozen=True)
+class Command:
+    """A plain command's module has `main(argv) -> int`; a Hydra command's has `run(config)`."""
+
+    summary: str
+    kind: Literal["plain", "hydra"] = "plain"
+
+    def module(self, name: str) -> str:
+        return f"lpgnn_cli.commands.{name}"
+
+
+COMMANDS: dict[str, Command] = {
+    "train": Command("train a network and report its accuracy", "hydra"),
+    "doctor": Command("what is installed, what is missing, and the command that fixes it"),
+    "completion": Command("print the script that makes TAB work in bash, zsh or fish"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `lpgnn` with these words and return the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        return report(error, 2)
+    except RunFailed as error:
+        return report(error, 1)
+    except KeyboardInterrupt:
+        print("lpgnn: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; keep Python from complaining when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def report(error: Exception, code: int) -> int:
+    """One line on stderr, or the traceback where $HYDRA_FULL_ERROR asks for it."""
+    if os.environ.get(FULL_ERROR) == "1":
+        raise error
+    print(f"lpgnn: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    name, rest = words[0], words[1:]
+    if name in ("-V", "--version"):
+        print(f"lpgnn {__version__}")
+        return 0
+    if name in ("-sc", "--shell-completion"):
+        from lpgnn_cli.commands import completion
+
+        return completion.shell(rest)
+    if name not in COMMANDS:
+        raise UserError(_unknown(name, words))
+    command = COMMANDS[name]
+    if command.kind == "hydra":
+        from lpgnn_cli.hydra_command import run_hydra_command
+
+        return run_hydra_command(name, command, rest)
+    code: int = import_module(command.module(name)).main(rest)
+    return code
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    lines = "\n".join(f"  {name:<{width}}{c.summary}" for name, c in COMMANDS.items())
+    return f"""\
+Lagrangian Propagation Graph Neural Networks: an experiment runner.
+
+usage: lpgnn COMMAND [...]
+
+{lines}
+
+`lpgnn COMMAND --help` says more; `lpgnn --version` prints the version.
+Settings are written key=value: lpgnn train dataset=mutag g=abs_eps lr.theta=1e-3"""
+
+
+def _unknown(name: str, words: list[str]) -> str:
+    from lpgnn_cli.config.suggest import did_you_mean
+
+    if "=" in name:
+        return f"the command is missing; did you mean `lpgnn train {' '.join(words)}`?"
+    hint = did_you_mean(name, COMMANDS) or f"Commands: {', '.join(COMMANDS)}."
+    return f"there is no command {name}. {hint}"

@@ -1,0 +1,121 @@
+"""From a command and its overrides to a checked, typed config; mistakes become one sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import hydra.version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.core.utils import setup_globals
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from lpgnn_cli.config.check import check
+from lpgnn_cli.config.explain import check_groups, explain
+from lpgnn_cli.config.root import TrainConfig, register
+from lpgnn_cli.errors import UserError
+
+HYDRA_VERSION_BASE = "1.3"
+
+
+def conf_dir() -> Path:
+    """`conf/` inside the installed package, or at the top of the repository."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent.parent / "conf"
+
+
+def prepare_hydra() -> None:
+    """Schemas, resolvers and Hydra's version of behaviour; safe to call again."""
+    hydra.version.setbase(HYDRA_VERSION_BASE)
+    setup_globals()
+    register()
+
+
+def make_loader(config_dir: str | None = None, config_path: str | None = None) -> ConfigLoaderImpl:
+    """Hydra's config loader over `conf/` (or `config_path`) and the user's own `config_dir`."""
+    prepare_hydra()
+    search_path = create_config_search_path(config_path or str(conf_dir()))
+    if config_dir is not None:
+        path = os.path.abspath(config_dir)
+        if not os.path.isdir(path):
+            raise UserError(f"--config-dir {config_dir}: there is no such folder.")
+        search_path.prepend(
+            provider="command-line",
+            path=f"file://{path}",
+            anchor=SearchPathQuery(provider="schema"),
+        )
+    return ConfigLoaderImpl(config_search_path=search_path)
+
+
+def load(
+    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str], multirun: bool = False
+) -> DictConfig:
+    """The composed config, Hydra's own part included."""
+    words = list(overrides)
+    try:
+        check_groups(loader, OverridesParser.create().parse_overrides(words))
+        return loader.load_configuration(
+            config_name, words, run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN
+        )
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(error, loader, config_name, words)) from error
+
+
+def to_typed(config: DictConfig) -> TrainConfig:
+    """The dataclasses of a composed config (without Hydra's part), in range."""
+    try:
+        typed = OmegaConf.to_object(config)
+    except OmegaConfBaseException as error:
+        raise UserError(explain(error)) from error
+    assert isinstance(typed, TrainConfig)
+    check(typed)
+    return typed
+
+
+def compose(command: str, overrides: Sequence[str] = ()) -> TrainConfig:
+    """What `lpgnn <command> <overrides>` would run with."""
+    return to_typed(_without_hydra(load(make_loader(), command, overrides)))
+
+
+def check_overrides(
+    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str], multirun: bool
+) -> None:
+    """Find every mistake before any work is done; in a multirun, each value that is swept over."""
+    if not multirun:
+        to_typed(_without_hydra(load(loader, config_name, overrides)))
+        return
+    load(loader, config_name, overrides, multirun=True)
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    values = [swept for override in parsed if (swept := _swept_values(override))]
+    first = [options[0] for options in values]
+    jobs = [first]
+    for position, options in enumerate(values):
+        jobs += [[*first[:position], other, *first[position + 1 :]] for other in options[1:]]
+    for job in jobs:
+        to_typed(_without_hydra(load(loader, config_name, job)))
+
+
+def _swept_values(override: Override) -> list[str]:
+    """One override per value of a sweep; none for an interval, from which only sweepers draw."""
+    assert override.input_line is not None
+    if not override.is_sweep_override():
+        return [override.input_line]
+    if not override.is_discrete_sweep():
+        return []
+    key = override.get_key_element()
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _without_hydra(config: DictConfig) -> DictConfig:
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return config

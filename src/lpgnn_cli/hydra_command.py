@@ -1,0 +1,79 @@
+"""Commands that Hydra composes: `lpgnn train dataset=mutag -m seed=1,2`, with all of its flags."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from importlib import import_module
+
+from hydra._internal.utils import _run_hydra, get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from lpgnn_cli.allocator import tune_allocator
+from lpgnn_cli.cli import Command, report
+from lpgnn_cli.config.compose import check_overrides, conf_dir, make_loader, to_typed
+from lpgnn_cli.config.suggest import did_you_mean
+from lpgnn_cli.errors import RunFailed, UserError
+
+
+def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
+    """Let Hydra run `commands/<name>.py` with the config that `conf/<name>.yaml` and argv give."""
+    parser = get_args_parser()
+    args = _parse(parser, argv)
+    config_name = args.config_name or name
+    if args.config_path is not None:
+        args.config_path = os.path.abspath(args.config_path)
+    loader = make_loader(args.config_dir, args.config_path)
+    if args.shell_completion:
+        from lpgnn_cli.commands import completion
+
+        return completion.shell(args.overrides, command=name)
+    if args.help:
+        from lpgnn_cli.config.describe import describe
+
+        print(describe(loader, config_name, args.overrides, name, command.summary))
+        return 0
+    if not args.hydra_help:
+        check_overrides(loader, config_name, args.overrides, multirun=args.multirun)
+    _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
+    return 0
+
+
+def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """Hydra's flags; a wrong one is a `UserError`, not a screen of usage."""
+    parser.exit_on_error = False
+    try:
+        args, unknown = parser.parse_known_args(argv)
+    except argparse.ArgumentError as error:
+        raise UserError(f"{error}.") from error
+    # Overrides may come before, between and after the flags.
+    flags = [word for word in unknown if word.startswith("-")]
+    args.overrides += [word for word in unknown if not word.startswith("-")]
+    if flags:
+        known = [s for action in parser._actions for s in action.option_strings]
+        raise UserError(f"there is no flag {flags[0]}. {did_you_mean(flags[0], known)}")
+    exclusive = ("run", "multirun", "cfg", "info", "shell_completion")
+    if sum(bool(getattr(args, flag)) for flag in exclusive) > 1:
+        raise UserError("choose one of --run, --multirun, --cfg, --info and --shell-completion.")
+    if args.resolve and not args.cfg:
+        raise UserError("--resolve goes with --cfg.")
+    if args.experimental_rerun is not None:
+        raise UserError("--experimental-rerun would unpickle a file: use resume=<run folder>.")
+    return args
+
+
+def _task(module: str) -> Callable[[DictConfig], float | None]:
+    def task(config: DictConfig) -> float | None:
+        tune_allocator()
+        try:
+            result: float | None = import_module(module).run(to_typed(config))
+        except (UserError, RunFailed) as error:
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                raise  # the other jobs go on; Hydra reports this one at the end
+            raise SystemExit(report(error, 2 if isinstance(error, UserError) else 1)) from error
+        return result
+
+    return task
