@@ -44,6 +44,7 @@ class TrainConfig:
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting()
     name: str | None = setting()
+    figures: bool = setting()
     quiet: bool = setting()
 
 

@@ -1,0 +1,85 @@
+"""`lpgnn train`: compose, prepare, train every fold, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from hydra.core.hydra_config import HydraConfig
+from rich.console import Console
+
+from lpgnn_cli import tracking
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.reporting.closing import closing_table
+from lpgnn_cli.reporting.figures import make_figures
+from lpgnn_cli.reporting.progress import make_progress
+from lpgnn_cli.reporting.summary import summarise
+from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, UnitResult
+from lpgnn_cli.training.execute import execute
+from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
+
+WITH_RESUME = ("resume", "epochs", "quiet")
+
+
+def run(config: TrainConfig) -> float:
+    """Train, and return the accuracy that the protocol selects."""
+    started = time.time()
+    console = Console()
+    if config.resume is None:
+        experiment = Experiment.prepare(config)
+        folder, record = start_run(experiment)
+    else:
+        folder, record, experiment = reopen_run(config.resume, _epochs_override(config))
+    claim(folder, record)
+
+    progress = make_progress(console, config.quiet)
+    live = tracking.start(experiment.config.tracking, folder)
+    observers = [progress] if live is None else [progress, live]
+    for observer in observers:
+        observer.run_started(folder, record.units, experiment.config.epochs)
+    results = execute(experiment.tasks(folder), experiment.workers, observers)
+
+    record.state, record.reason = verdict(results, experiment.config.on_divergence)
+    summary = summarise(folder)
+    if experiment.config.figures:
+        make_figures(folder)
+    record.ended = time.time()
+    folder.write_record(record)
+    for observer in observers:
+        observer.run_ended(folder, summary)
+    closing_table(folder, console, time.time() - started)
+    if record.state != FINISHED:
+        raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
+    return float(summary["honest/accuracy_mean"])
+
+
+def verdict(results: Sequence[UnitResult], on_divergence: str) -> tuple[str, str]:
+    """The state of the run from those of its units, and why."""
+    bad = [r for r in results if r.state != FINISHED]
+    if on_divergence == "skip_fold" and len(bad) < len(results):
+        bad = [r for r in bad if r.state != DIVERGED]
+    for state in (FAILED, DIVERGED, INTERRUPTED):
+        of_state = [r for r in bad if r.state == state]
+        if of_state:
+            return state, f"{of_state[0].unit}: {of_state[0].reason}"
+    return FINISHED, ""
+
+
+def _epochs_override(config: TrainConfig) -> int | None:
+    """With resume=, only some settings may be given: the run has its own."""
+    given = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    keys = [word.split("=")[0].lstrip("+~") for word in given]
+    others = [key for key in keys if key not in WITH_RESUME]
+    if others:
+        raise UserError(
+            f"resume= goes on with the settings of the run: leave out {', '.join(others)} "
+            f"(only epochs= and quiet= may be given)."
+        )
+    return config.epochs if "epochs" in keys else None
+
+
+def _farewell(state: str, reason: str, folder: str) -> str:
+    if state == INTERRUPTED:
+        return f"interrupted; go on with `lpgnn train resume={folder}`."
+    return f"{reason} What was computed is in {folder}."

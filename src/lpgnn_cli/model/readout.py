@@ -1,0 +1,47 @@
+"""The output function f_r, on nodes or on the pooled nodes of a graph.
+
+Shapes: N nodes, G graphs, R what is read of a node, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from lpgnn_cli.config.model import ReadoutConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.model.mlp import MLP
+from lpgnn_cli.ops import segment_mean, segment_sum
+
+POOLS = {"sum": segment_sum, "mean": segment_mean}
+
+
+class Readout(nn.Module):
+    """f_r: scale, pool (graph-focused), normalise, then an MLP to the class scores."""
+
+    def __init__(self, config: ReadoutConfig, sizes: Sequence[int], classes: int) -> None:
+        """`sizes` are the state sizes of the layers, lowest first."""
+        super().__init__()
+        self.config = config
+        read = sum(sizes) if config.layers == "all" else sizes[-1]
+        self.norm: nn.Module = {
+            "none": nn.Identity,
+            "batch": lambda: nn.BatchNorm1d(read),
+            "layer": lambda: nn.LayerNorm(read),
+        }[config.norm]()
+        self.mlp = MLP(
+            [read, *config.hidden, classes],
+            activation=config.activation,
+            dropout=config.dropout,
+            norm="none",
+        )
+
+    def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
+        """Class scores from the states, or the transitions, of all layers."""
+        read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
+        if batch.target_level == "graph":
+            read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
+        scores: Tensor = self.mlp(self.norm(self.config.scale * read_NR))
+        return scores

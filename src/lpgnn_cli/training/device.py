@@ -1,0 +1,53 @@
+"""Where a unit computes, and in which precision."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from contextlib import AbstractContextManager
+
+import torch
+
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.errors import UserError
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bf16": torch.float32}
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device a user asked for, or the best there is for `auto`."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        raise UserError(f"device={name} is not known; use auto, cpu, cuda, cuda:N or mps.")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device={name}: torch finds no CUDA device here; use device=cpu.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise UserError(f"device={name}: there are only {count} CUDA devices, numbered from 0.")
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device=mps: torch finds no Metal device here; use device=cpu.")
+    return device
+
+
+def check_precision(config: TrainConfig, device: torch.device) -> None:
+    if config.precision == "bf16" and device.type != "cuda":
+        raise UserError(f"precision=bf16 needs a CUDA device, not {device}; use precision=float32.")
+    if config.precision == "float64" and device.type == "mps":
+        raise UserError("precision=float64 is not offered by Metal; use precision=float32.")
+
+
+def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:
+    """bf16 autocast where it was asked for."""
+    if config.precision == "bf16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

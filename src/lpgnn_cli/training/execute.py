@@ -1,0 +1,212 @@
+"""Running the units of a run, one after another or side by side in worker processes.
+
+A unit in a process of its own takes nothing with it when it fails. The processes come from a fork
+server that has imported torch once, so that one process a unit is cheap, and the dataset reaches
+them through shared memory. Results do not depend on how many run at a time.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any
+
+import torch
+
+from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RunFolder, UnitResult
+from lpgnn_cli.training.device import cores
+from lpgnn_cli.training.fit import UnitFit, UnitTask
+from lpgnn_cli.training.observer import Observer
+
+
+class StopFlag:
+    """Set by the first Ctrl-C or SIGTERM: units then save and end. A second one ends at once."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self) -> bool:
+        return self.raised
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        if self.raised:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.raised = True
+
+    @contextmanager
+    def listening(self) -> Iterator[StopFlag]:
+        """Listen to signals, where this thread may."""
+        try:
+            before = [
+                (s, signal.signal(s, self.handle)) for s in (signal.SIGINT, signal.SIGTERM)
+            ]
+        except ValueError:  # not the main thread: somebody else listens
+            before = []
+        try:
+            yield self
+        finally:
+            for number, handler in before:
+                signal.signal(number, handler)
+
+
+def plan_workers(wanted: str, units: int, device: torch.device) -> int:
+    """How many units run side by side: one a GPU, or one a core where there are several units."""
+    if wanted != "auto":
+        return max(1, min(int(wanted), units))
+    if device.type == "cuda":
+        return min(units, torch.cuda.device_count()) if device.index is None else 1
+    return min(units, cores()) if device.type == "cpu" else 1
+
+
+def execute(
+    tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer]
+) -> list[UnitResult]:
+    """Train every task; results come back in the order of the tasks."""
+    with StopFlag().listening() as stop:
+        run = _run_in_turn if workers == 1 else _run_side_by_side
+        results = run(tasks, workers, observers, stop)
+    return [results[task.unit.name] for task in tasks if task.unit.name in results]
+
+
+def ends_the_run(task: UnitTask, result: UnitResult) -> bool:
+    """Whether the units that have not started yet should not start any more."""
+    return result.state == INTERRUPTED or (
+        result.state == DIVERGED and task.config.on_divergence == "stop"
+    )
+
+
+def _run_in_turn(
+    tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer], stop: StopFlag
+) -> dict[str, UnitResult]:
+    results: dict[str, UnitResult] = {}
+    for task in tasks:
+        name = task.unit.name
+
+        def report(epoch: int, metrics: dict[str, float], name: str = name) -> None:
+            for observer in observers:
+                observer.epoch_done(name, epoch, metrics)
+
+        results[name] = train_unit(task, report, stop)
+        for observer in observers:
+            observer.unit_ended(name, results[name])
+        if ends_the_run(task, results[name]):
+            break
+    return results
+
+
+def train_unit(
+    task: UnitTask, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]
+) -> UnitResult:
+    """Train one unit; whatever goes wrong becomes its result, with the traceback in its folder."""
+    try:
+        return UnitFit(task).fit(report, stop)
+    except Exception as error:
+        folder = RunFolder(task.run).unit(task.unit.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return _failed(task, f"{type(error).__name__}: {error}")
+
+
+def _run_side_by_side(
+    tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer], stop: StopFlag
+) -> dict[str, UnitResult]:
+    context = torch.multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    for task in tasks:
+        task.dataset.batch.share_memory()
+    waiting = list(tasks)
+    free_slots = list(range(workers))
+    running: dict[Connection, tuple[UnitTask, BaseProcess, int]] = {}
+    results: dict[str, UnitResult] = {}
+
+    def start(task: UnitTask, slot: int) -> None:
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_child, args=(_placed(task, slot), sender), daemon=True)
+        process.start()
+        sender.close()
+        running[receiver] = (task, process, slot)
+
+    def end(connection: Connection, result: UnitResult) -> None:
+        task, process, slot = running.pop(connection)
+        process.join()
+        connection.close()
+        free_slots.append(slot)
+        results[task.unit.name] = result
+        for observer in observers:
+            observer.unit_ended(task.unit.name, result)
+        if ends_the_run(task, result):
+            waiting.clear()
+            if result.state == DIVERGED:
+                _interrupt(process for _, process, _ in running.values())
+
+    told = False
+    while waiting or running:
+        while waiting and free_slots and not stop():
+            start(waiting.pop(0), free_slots.pop(0))
+        if stop() and not told:
+            told = True
+            waiting.clear()
+            _interrupt(process for _, process, _ in running.values())
+        for connection in wait(list(running), timeout=0.5):
+            assert isinstance(connection, Connection)
+            task, process, _ = running[connection]
+            try:
+                message: Any = connection.recv()
+            except EOFError:
+                process.join()
+                end(connection, _failed(task, f"its process ended with code {process.exitcode}"))
+                continue
+            if isinstance(message, UnitResult):
+                end(connection, message)
+            else:
+                for observer in observers:
+                    observer.epoch_done(task.unit.name, *message)
+    return results
+
+
+def _interrupt(processes: Iterator[BaseProcess]) -> None:
+    for process in processes:
+        process.terminate()
+
+
+def _child(task: UnitTask, connection: Connection) -> None:
+    """A worker process: one unit, its epochs and its result sent to the parent."""
+    with StopFlag().listening() as stop:
+
+        def report(epoch: int, metrics: dict[str, float]) -> None:
+            connection.send((epoch, metrics))
+
+        connection.send(train_unit(task, report, stop))
+
+
+def _placed(task: UnitTask, slot: int) -> UnitTask:
+    """Workers on CUDA take one device each."""
+    if task.device != "cuda":
+        return task
+    return replace(task, device=f"cuda:{slot % torch.cuda.device_count()}")
+
+
+def _failed(task: UnitTask, reason: str) -> UnitResult:
+    result = UnitResult(
+        unit=task.unit.name,
+        state=FAILED,
+        epochs=0,
+        selected_epoch=0,
+        rule="",
+        metrics={},
+        seconds=0.0,
+        reason=reason,
+    )
+    run = RunFolder(task.run)
+    run.unit(task.unit.name).mkdir(parents=True, exist_ok=True)
+    run.write_result(result)
+    return result
+
+

@@ -1,0 +1,197 @@
+"""An experiment: a config becomes units, their data, and a run folder that holds the results."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from omegaconf import OmegaConf
+
+from lpgnn_cli.config.restore import restore_config
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data import Dataset, Split, fingerprint_splits, load_dataset, make_splits
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.ops import backend
+from lpgnn_cli.runfolder import (
+    FINISHED,
+    RUNNING,
+    RunFolder,
+    RunRecord,
+    Unit,
+    runs_root,
+    write_atomically,
+)
+from lpgnn_cli.training.device import check_precision, cores, resolve_device
+from lpgnn_cli.training.execute import plan_workers
+from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.version import __version__
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One unit with its data."""
+
+    unit: Unit
+    dataset: Dataset
+    split: Split
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A config with all its units."""
+
+    config: TrainConfig
+    folds: list[Fold]
+    device: torch.device
+    workers: int
+
+    @classmethod
+    def prepare(cls, config: TrainConfig) -> Experiment:
+        """Load the data and split it; what the user must put right fails here, before any work."""
+        device = resolve_device(config.device)
+        check_precision(config, device)
+        folds = make_folds(config)
+        workers = plan_workers(config.protocol.workers, len(folds), device)
+        return cls(config, folds, device, workers)
+
+    @property
+    def dataset_fingerprint(self) -> str:
+        return self.folds[0].dataset.fingerprint()
+
+    @property
+    def split_fingerprint(self) -> str:
+        return fingerprint_splits([fold.split for fold in self.folds])
+
+    def tasks(self, run: RunFolder) -> list[UnitTask]:
+        """The units that are not finished yet."""
+        threads = self.config.threads or max(1, cores() // self.workers)
+        dataset_fingerprint, split_fingerprint = self.dataset_fingerprint, self.split_fingerprint
+        return [
+            UnitTask(
+                unit=fold.unit,
+                config=self.config,
+                dataset=fold.dataset,
+                split=fold.split,
+                run=run.path,
+                device=str(self.device),
+                threads=threads,
+                dataset_fingerprint=dataset_fingerprint,
+                split_fingerprint=split_fingerprint,
+            )
+            for fold in self.folds
+            if not _is_finished(run, fold.unit, self.config)
+        ]
+
+
+def make_folds(config: TrainConfig) -> list[Fold]:
+    """Every fold with every seed; datasets that are generated are made anew for each seed."""
+    folds: list[Fold] = []
+    dataset: Dataset | None = None
+    for repeat in range(config.protocol.seeds):
+        seed = config.seed + repeat
+        if dataset is None or dataset.seeded:
+            dataset = load_dataset(config.dataset, config.data.root, seed)
+        splits = make_splits(config.protocol, dataset, config.seed)
+        suffix = f"-seed-{repeat}" if config.protocol.seeds > 1 else ""
+        folds += [
+            Fold(Unit(f"fold-{index:02d}{suffix}", index, seed), dataset, split)
+            for index, split in enumerate(splits)
+        ]
+    return folds
+
+
+def start_run(experiment: Experiment) -> tuple[RunFolder, RunRecord]:
+    """A new run folder with its config and its record."""
+    config = experiment.config
+    name = config.name or default_name(config)
+    run = RunFolder.create(runs_root(), "train", name)
+    write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
+    record = RunRecord(
+        id=uuid.uuid4().hex,
+        command="train",
+        name=name,
+        argv=sys.argv[1:],
+        version=__version__,
+        started=time.time(),
+        git_commit=git_commit(),
+        device=str(experiment.device),
+        segment_backend=backend()[0],
+        dataset=config.dataset.name,
+        dataset_fingerprint=experiment.dataset_fingerprint,
+        split_fingerprint=experiment.split_fingerprint,
+        units=[fold.unit for fold in experiment.folds],
+    )
+    return run, record
+
+
+def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Experiment]:
+    """An interrupted run with the config it was started with, and more epochs if that is wished."""
+    run = RunFolder.open(path)
+    record = run.read_record()
+    if record.actual_state() == RUNNING:
+        raise UserError(f"{path} is still running as process {record.pid}; stop that one first.")
+    config = read_config(run)
+    if epochs is not None and epochs != config.epochs:
+        config.epochs = epochs
+        write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
+    experiment = Experiment.prepare(config)
+    if experiment.dataset_fingerprint != record.dataset_fingerprint:
+        raise UserError(
+            f"{path} was trained on other data: the dataset now has the fingerprint "
+            f"{experiment.dataset_fingerprint[:12]}, not {record.dataset_fingerprint[:12]}."
+        )
+    if experiment.split_fingerprint != record.split_fingerprint:
+        raise UserError(f"{path} was trained on other folds than {config.protocol.name} gives now.")
+    return run, record, experiment
+
+
+def claim(run: RunFolder, record: RunRecord) -> None:
+    """Say that this process is computing the run."""
+    record.state, record.reason, record.ended = RUNNING, "", None
+    record.pid, record.host = os.getpid(), platform.node()
+    run.write_record(record)
+
+
+def read_config(run: RunFolder) -> TrainConfig:
+    plain = OmegaConf.to_container(OmegaConf.load(run.config_path))
+    assert isinstance(plain, dict)
+    return restore_config({str(key): value for key, value in plain.items()})
+
+
+def default_name(config: TrainConfig) -> str:
+    """The choices that tell runs apart."""
+    words = [config.dataset.name, config.propagation.name, config.aggregator.name]
+    if config.propagation.name == "lagrangian":
+        words.append(config.g.name)
+    return "-".join([*words, f"k{config.layers}"]).lower()
+
+
+def git_commit() -> str | None:
+    """The commit of the source tree this runs from, where it is one."""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
+
+
+def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
+    result = run.read_result(unit.name)
+    if result is None or result.state != FINISHED:
+        return False
+    stopped_early = result.rule == "validation loss" and result.epochs < config.epochs
+    return result.epochs >= config.epochs or stopped_early

@@ -1,0 +1,256 @@
+"""Training one unit: epochs, metrics, checkpoints, early stopping, divergence."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split, flip_signs
+from lpgnn_cli.model.network import DataShape
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FINISHED,
+    INTERRUPTED,
+    MetricsWriter,
+    RunFolder,
+    Unit,
+    UnitResult,
+)
+from lpgnn_cli.training.build import build_learner
+from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
+from lpgnn_cli.training.closing import close_unit
+from lpgnn_cli.training.device import autocast
+from lpgnn_cli.training.evaluation import to_floats
+from lpgnn_cli.training.learner import Learner
+from lpgnn_cli.training.parts import fit_scaler, make_parts
+from lpgnn_cli.training.snapshots import StateSnapshots
+
+HALVINGS = 10
+
+
+@dataclass(frozen=True)
+class UnitTask:
+    """All that a process needs to train one unit."""
+
+    unit: Unit
+    config: TrainConfig
+    dataset: Dataset
+    split: Split
+    run: Path
+    device: str
+    threads: int
+    dataset_fingerprint: str
+    split_fingerprint: str
+
+
+class Divergence(ArithmeticError):
+    """The Lagrangian is no longer finite."""
+
+
+@dataclass
+class Progress:
+    """Where a unit is: what a checkpoint must bring back beside the learner."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_value: float = -math.inf
+    lr_scale: float = 1.0
+    halvings: int = 0
+    seconds: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class UnitFit:
+    """One unit in training."""
+
+    def __init__(self, task: UnitTask) -> None:
+        self.task = task
+        self.config = task.config
+        self.run = RunFolder(task.run)
+        self.folder = self.run.unit(task.unit.name)
+        self.device = torch.device(task.device)
+        torch.set_num_threads(task.threads)
+        torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
+        self.scaler: FeatureScaler = fit_scaler(self.config, task.dataset, task.split)
+        self.parts = make_parts(self.config, task.dataset, task.split, self.scaler, self.device)
+        self.flips = torch.Generator()
+        self._begin()
+
+    def _begin(self) -> None:
+        """The last checkpoint, or a fresh start where there is none."""
+        torch.manual_seed(self.task.unit.seed)
+        self.flips.manual_seed(self.task.unit.seed)
+        self.learner: Learner = build_learner(self.config, self.parts)
+        self.snapshots = StateSnapshots(self.config, self.learner)
+        self.progress = Progress()
+        self.best: dict[str, Any] | None = None
+        last, best = self.folder / "last.pt", self.folder / "best.pt"
+        if last.is_file():
+            self._load(load_checkpoint(last))
+            self.best = load_checkpoint(best) if best.is_file() else None
+
+    @property
+    def patience(self) -> int | None:
+        protocol = self.config.protocol
+        return protocol.patience if isinstance(protocol, HoldoutConfig) else None
+
+    def fit(
+        self, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]
+    ) -> UnitResult:
+        """Train to the end, or until `stop` says so; every epoch is written, then reported."""
+        writer = MetricsWriter(self.folder / "metrics.csv", keep_epochs=self.progress.epoch)
+        state, reason = FINISHED, ""
+        try:
+            while self.progress.epoch < self.config.epochs and not self._out_of_patience():
+                if stop():
+                    state, reason = INTERRUPTED, "stopped by the user"
+                    break
+                try:
+                    metrics = self._epoch(self.progress.epoch + 1)
+                except Divergence as divergence:
+                    if not self._halve_lr():
+                        state, reason = DIVERGED, str(divergence)
+                        break
+                    writer.close()
+                    writer = MetricsWriter(self.folder / "metrics.csv", self.progress.epoch)
+                    continue
+                writer.write(self.progress.epoch, metrics)
+                report(self.progress.epoch, metrics)
+                if self.progress.epoch % self.config.checkpoint_every == 0:
+                    self._save()
+        finally:
+            writer.close()
+        if state == DIVERGED:
+            return self._result(self.progress, state, reason)
+        self._save()
+        trained = self.progress
+        if state == FINISHED:
+            self.snapshots.write(self.folder)
+            if self.patience is not None and self.best is not None:
+                self._load(self.best)
+        return self._result(trained, state, reason)
+
+    def _epoch(self, epoch: int) -> dict[str, float]:
+        started = time.perf_counter()
+        decay = self.config.optim.decay ** ((epoch - 1) // self.config.optim.decay_every)
+        self.learner.scale_lr(decay * self.progress.lr_scale)
+        with autocast(self.config, self.device):
+            metrics = to_floats(self.learner.train_epoch(epoch, self._flipped()))
+            for name in self.parts:
+                if name != "train":
+                    self.learner.follow(name)
+                    metrics |= self.learner.evaluate(name).metrics(name)
+        if not all(math.isfinite(value) for value in metrics.values()):
+            raise Divergence(
+                f"the Lagrangian is not finite in epoch {epoch}: "
+                f"{self.learner.describe_divergence()}; try a smaller lr.theta or lr.state."
+            )
+        progress = self.progress
+        progress.epoch = epoch
+        progress.metrics = metrics
+        progress.seconds += time.perf_counter() - started
+        value = -metrics["val/loss"] if "val/loss" in metrics else _accuracy(metrics)
+        if value > progress.best_value:
+            progress.best_value, progress.best_epoch = value, epoch
+            self.best = self._content()
+        self.snapshots.take(epoch)
+        return metrics
+
+    def _flipped(self) -> GraphBatch:
+        """The training batch, with the signs of its eigenvectors drawn anew where that is asked."""
+        batch = self.parts["train"].batch
+        positional = self.task.dataset.positional
+        if positional == 0 or not self.config.dataset.sign_flips:
+            return batch
+        return flip_signs(batch, positional, self.flips)
+
+    def _out_of_patience(self) -> bool:
+        waited = self.progress.epoch - self.progress.best_epoch
+        return self.patience is not None and waited >= self.patience
+
+    def _halve_lr(self) -> bool:
+        """Back to the last checkpoint with half the learning rates; False if that is not wished."""
+        progress = self.progress
+        if self.config.on_divergence != "halve_lr" or progress.halvings >= HALVINGS:
+            return False
+        scale, halvings = progress.lr_scale / 2, progress.halvings + 1
+        self._begin()
+        self.progress.lr_scale, self.progress.halvings = scale, halvings
+        return True
+
+    def _content(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        task = self.task
+        split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
+        return {
+            "config": OmegaConf.to_container(OmegaConf.structured(self.config)),
+            "unit": asdict(task.unit),
+            "shape": asdict(DataShape.of(self.parts["train"].batch)),
+            "dataset_fingerprint": task.dataset_fingerprint,
+            "split_fingerprint": task.split_fingerprint,
+            "split": {name: indices for name, indices in split.items() if indices is not None},
+            "scaler": self.scaler.to_dict(),
+            "progress": asdict(self.progress),
+            "learner": _copied(self.learner.state_dict()),
+            "snapshots": self.snapshots.state_dict(),
+            "rng": {
+                "torch": torch.get_rng_state(),
+                "flips": self.flips.get_state(),
+                "cuda": torch.cuda.get_rng_state_all() if self.device.type == "cuda" else [],
+            },
+        }
+
+    def _save(self) -> None:
+        save_checkpoint(self.folder / "last.pt", self._content())
+        if self.best is not None:
+            save_checkpoint(self.folder / "best.pt", self.best)
+
+    def _load(self, content: dict[str, Any]) -> None:
+        self.learner.load_state_dict(content["learner"])
+        self.progress = Progress(**content["progress"])
+        self.snapshots.load_state_dict(content["snapshots"])
+        torch.set_rng_state(content["rng"]["torch"])
+        self.flips.set_state(content["rng"]["flips"])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state_all(content["rng"]["cuda"])
+
+    def _result(self, trained: Progress, state: str, reason: str) -> UnitResult:
+        rule = "validation loss" if self.patience is not None else "last epoch"
+        result = UnitResult(
+            unit=self.task.unit.name,
+            state=state,
+            epochs=trained.epoch,
+            selected_epoch=self.progress.epoch,
+            rule=rule,
+            metrics=self.progress.metrics,
+            seconds=trained.seconds,
+            reason=reason,
+        )
+        if state == FINISHED:
+            result.inference = close_unit(self.learner, self.config, self.folder)
+        self.run.write_result(result)
+        return result
+
+
+def _accuracy(metrics: dict[str, float]) -> float:
+    return metrics.get("test/accuracy", metrics["train/accuracy"])
+
+
+def _copied(value: Any) -> Any:
+    """A snapshot that later in-place steps do not reach."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(item) for item in value)
+    return value

@@ -1,0 +1,70 @@
+"""Node embeddings over the epochs, for networks whose last state has two dimensions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.model.network import state_sizes
+from lpgnn_cli.training.learner import Learner
+
+FRAMES = 60
+
+
+class StateSnapshots:
+    """What f_r reads of every training node, some sixty times over a run."""
+
+    def __init__(self, config: TrainConfig, learner: Learner) -> None:
+        self.learner = learner
+        self.every = max(1, config.epochs // FRAMES)
+        self.last_epoch = config.epochs
+        batch = learner.parts["train"].batch
+        self.wanted = state_sizes(config)[-1] == 2 and batch.target_level == "node"
+        self.epochs: list[int] = []
+        self.states: list[Tensor] = []
+        self.weights: list[Tensor] = []
+        self.biases: list[Tensor] = []
+
+    def take(self, epoch: int) -> None:
+        if not self.wanted or (epoch != 1 and epoch % self.every and epoch != self.last_epoch):
+            return
+        self.epochs.append(epoch)
+        self.states.append(self.learner.embedding().cpu())
+        linears = self.learner.network.readout.mlp.linears
+        if len(linears) == 1:
+            self.weights.append(linears[0].weight.detach().cpu().clone())
+            self.biases.append(linears[0].bias.detach().cpu().clone())
+
+    def write(self, folder: Path) -> None:
+        if not self.epochs:
+            return
+        batch = self.learner.parts["train"].batch
+        arrays: dict[str, Any] = {
+            "epochs": np.array(self.epochs),
+            "states": torch.stack(self.states).numpy(),
+            "targets": batch.targets.cpu().numpy(),
+            "arcs": torch.stack([batch.arcs.source, batch.arcs.target]).cpu().numpy(),
+        }
+        if self.weights:
+            arrays["weight"] = torch.stack(self.weights).numpy()
+            arrays["bias"] = torch.stack(self.biases).numpy()
+        np.savez_compressed(folder / "states.npz", **arrays)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "epochs": list(self.epochs),
+            "states": list(self.states),
+            "weights": list(self.weights),
+            "biases": list(self.biases),
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.epochs = list(saved["epochs"])
+        self.states = list(saved["states"])
+        self.weights = list(saved["weights"])
+        self.biases = list(saved["biases"])
