@@ -11,6 +11,7 @@
     folds.csv                 one row a unit
     summary.json              the reported figures, accuracies as fractions
     figures/                  pictures
+    tracking.json             what of all this MLflow has
     log.txt                   what was said
 
 A unit is one fold with one seed: what runs independently of everything else.
@@ -21,6 +22,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import platform
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -68,6 +70,27 @@ class RunRecord:
     units: list[Unit] = field(default_factory=list)
     ended: float | None = None
     reason: str = ""
+    # Which process computes it, so that a run whose process is gone is known as interrupted.
+    pid: int = 0
+    host: str = ""
+    # The MLflow run it belongs to, where it is one of several.
+    parent_run_id: str | None = None
+
+    def actual_state(self) -> str:
+        """`state`, but a run that calls itself running while its process is gone is interrupted."""
+        if self.state != RUNNING or not self.pid or self.host != platform.node():
+            return self.state
+        return RUNNING if _is_alive(self.pid) else INTERRUPTED
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @dataclass

@@ -1,0 +1,69 @@
+"""`python -m lpgnn_cli.tracking.follow <run folder> <uri> <experiment>`: the mirror of a live run.
+
+Runs beside training, at the lowest priority, until its standard input says that the run has ended
+or the process that started it is gone; then sends the rest and exits: 0 if all was sent.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from pathlib import Path
+
+from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.tracking.mirror import Mirror
+
+SHORTEST_WAIT, LONGEST_WAIT = 2.0, 30.0
+# A pass takes at most this share of the time.
+SHARE = 0.05
+FINAL_ATTEMPTS = 2
+
+
+def follow(run: RunFolder, uri: str, experiment: str) -> int:
+    mirror = Mirror(run, uri, experiment)
+    parent = os.getppid()
+    wait = 0.0
+    while not _has_ended(parent, wait):
+        began = time.monotonic()
+        if _try_to_send(mirror, ended=False):
+            wait = max(SHORTEST_WAIT, (time.monotonic() - began) / SHARE)
+        else:
+            wait = min(max(2 * wait, SHORTEST_WAIT), LONGEST_WAIT)
+    for attempt in range(FINAL_ATTEMPTS):
+        if _try_to_send(mirror, ended=True):
+            return 0
+        time.sleep(attempt + 1)
+    return 1
+
+
+def _try_to_send(mirror: Mirror, *, ended: bool) -> bool:
+    try:
+        mirror.send(ended=ended)
+    except Exception:
+        # Whatever it is, it is noted in tracking.json, training goes on, and we try again.
+        return False
+    return True
+
+
+def _has_ended(parent: int, wait: float) -> bool:
+    """Waits for the word that the run has ended, but at most `wait` seconds."""
+    deadline = time.monotonic() + wait
+    while True:
+        remaining = max(0.0, deadline - time.monotonic())
+        readable, _, _ = select.select([sys.stdin], [], [], min(1.0, remaining))
+        if readable or os.getppid() != parent:
+            return True
+        if remaining == 0:
+            return False
+
+
+def main() -> int:
+    folder, uri, experiment = sys.argv[1:]
+    os.nice(19)
+    return follow(RunFolder(Path(folder)), uri, experiment)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,326 @@
+"""Sends to MLflow what a run folder has and the store has not: the one place that sends.
+
+One parent run for the folder, one child for each unit. A child has the columns of its metrics.csv
+epoch by epoch; the parent, once the run has ended, those of curves.csv (mean and std over the
+units) and the figures of summary.json. Nothing is sent twice (see `state`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lpgnn_cli.runfolder import (
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    RunFolder,
+    RunRecord,
+    Unit,
+    UnitResult,
+)
+from lpgnn_cli.tracking import state as tracking_state
+from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.tracking.sender import METRICS_A_BATCH, MetricPoint, Sender
+from lpgnn_cli.tracking.state import MirroredRun, TrackingState
+from lpgnn_cli.tracking.store import Store, open_store
+from lpgnn_cli.tracking.table import GrowingTable
+
+RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
+_STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
+_PARENT_FILES = ("config.yaml", "run.json", "summary.json", "curves.csv", "folds.csv", "log.txt")
+_UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv", "best.pt")
+
+Row = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What one pass sent."""
+
+    metrics: int
+    artifacts: int
+
+
+class Mirror:
+    """One run folder and the store it is mirrored to; `send` as often as wished."""
+
+    def __init__(self, run: RunFolder, uri: str, experiment: str) -> None:
+        self._run = run
+        self._uri = uri
+        self._experiment = experiment
+        self._store: Store | None = None
+        self._tables: dict[Path, GrowingTable] = {}
+        # Whether the store may have runs of this folder that tracking.json does not know of.
+        self._in_doubt = True
+
+    def send(self, *, ended: bool) -> Sent:
+        """One pass. `ended`: nobody writes to the folder any more, so results and files go too.
+
+        Raises whatever the store raises, after noting it in tracking.json.
+        """
+        with tracking_state.lock(self._run):
+            state = tracking_state.read_state(self._run)
+            if state is None or (state.uri, state.experiment) != (self._uri, self._experiment):
+                state = TrackingState(self._uri, self._experiment)
+            try:
+                self._store = self._store or open_store(self._uri, self._experiment)
+                sender = Sender(self._store)
+                one_pass = _Pass(self._run, state, sender, self._tables, ended)
+                if self._in_doubt or ended:
+                    one_pass.reconcile()
+                    self._in_doubt = False
+                one_pass.send()
+            except Exception as error:
+                self._in_doubt = True
+                state.state, state.reason = tracking_state.UNREACHABLE, _one_line(error)
+                state.complete = False
+                tracking_state.write_state(self._run, state)
+                raise
+            state.state, state.reason, state.complete = tracking_state.OK, "", ended
+            tracking_state.write_state(self._run, state)
+            return Sent(sender.metrics_sent, one_pass.artifacts_sent)
+
+
+class _Pass:
+    """One pass over the folder."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        state: TrackingState,
+        sender: Sender,
+        tables: dict[Path, GrowingTable],
+        ended: bool,
+    ) -> None:
+        self.run = run
+        self.state = state
+        self.sender = sender
+        self.tables = tables
+        self.ended = ended
+        self.record = run.read_record()
+        self._ended_at = _milliseconds(self.record.ended or self.record.started)
+        self.artifacts_sent = 0
+
+    def reconcile(self) -> None:
+        """Takes over runs whose creation was not acknowledged, removes twins of known ones, and
+        forgets those that somebody deleted."""
+        found = self.sender.find_runs(RUN_TAG, self.record.id)
+        present = {run_id for run_id, _ in found}
+        for mirrored in (self.state.parent, *self.state.units.values()):
+            if mirrored.run_id not in present:
+                mirrored.forget()
+        for run_id, tags in found:
+            unit = tags.get(UNIT_TAG)
+            mirrored = self._mirrored(unit) if unit else self.state.parent
+            if not mirrored.run_id:
+                mirrored.run_id = run_id
+            elif mirrored.run_id != run_id:
+                self.sender.delete_run(run_id)
+        self._save()
+
+    def send(self) -> None:
+        self._send_parent_head()
+        for unit in self.record.units:
+            self._send_unit(unit)
+        if self.ended:
+            self._send_parent_results()
+
+    def _send_parent_head(self) -> None:
+        parent = self.state.parent
+        if self._rewritten(parent, self._parent_curves()):
+            self._delete(parent)
+        if not parent.run_id:
+            start = _milliseconds(self.record.started)
+            tags = {RUN_TAG: self.record.id, PARENT_TAG: self.record.parent_run_id or ""}
+            self._create(parent, self.record.name, start, tags)
+            for child in self.state.units.values():
+                if child.run_id:
+                    self.sender.tags(child.run_id, {PARENT_TAG: parent.run_id})
+        if not self.ended:
+            self._set_status(parent, RUNNING, None)
+        if not parent.params and (params := read_flat_config(self.run.config_path)):
+            self.sender.params(parent.run_id, params)
+            parent.params = True
+            self._save()
+        tags = _record_tags(self.record, self.run)
+        if parent.tags != tags:
+            self.sender.tags(parent.run_id, tags)
+            parent.tags = tags
+            self._save()
+
+    def _send_unit(self, unit: Unit) -> None:
+        table = self._table(self.run.unit(unit.name) / "metrics.csv")
+        rows = table.rows
+        result = self.run.read_result(unit.name)
+        if not rows and result is None:
+            return
+        child = self._mirrored(unit.name)
+        if self._rewritten(child, table):
+            self._delete(child)
+        started = round(rows[0]["time"]) if rows else _milliseconds(self.record.started)
+        if not child.run_id:
+            tags = {
+                RUN_TAG: self.record.id,
+                UNIT_TAG: unit.name,
+                PARENT_TAG: self.state.parent.run_id,
+                "lpgnn.fold": str(unit.fold),
+                "lpgnn.seed": str(unit.seed),
+            }
+            self._create(child, unit.name, started, tags)
+        self._send_rows(child, table)
+        ended = round(rows[-1]["time"]) if rows else started
+        if result is not None:
+            self._send_results(child, _result_points(result, ended), _result_tags(result))
+        if result is not None or self.ended:
+            self._set_status(child, result.state if result else INTERRUPTED, ended)
+        else:
+            self._set_status(child, RUNNING, None)
+        if self.ended:
+            files = [self.run.unit(unit.name) / name for name in _UNIT_FILES]
+            self._send_files(child, files, None)
+
+    def _send_parent_results(self) -> None:
+        parent, ended = self.state.parent, self._ended_at
+        curves = self._parent_curves()
+        self._send_rows(parent, curves)
+        summary = self.run.read_summary()
+        figures = {key: value for key, value in summary.items() if key not in curves.columns}
+        points = [(k, float(v), ended, 0) for k, v in figures.items() if isinstance(v, int | float)]
+        tags = {k: v for k, v in figures.items() if isinstance(v, str)}
+        self._send_results(parent, points, tags)
+        self._send_files(parent, [self.run.path / name for name in _PARENT_FILES], None)
+        self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
+        # A folder that nobody writes to, yet says "running", is of a run that was killed.
+        state = self.record.state if self.record.state != RUNNING else INTERRUPTED
+        self._set_status(parent, state, ended)
+
+    def _parent_curves(self) -> GrowingTable:
+        """Empty until the run has ended: an interrupted run may be resumed and get others."""
+        if not self.ended or self.record.state in (RUNNING, INTERRUPTED):
+            return GrowingTable(Path())
+        return self._table(self.run.path / "curves.csv")
+
+    def _table(self, path: Path) -> GrowingTable:
+        table = self.tables.setdefault(path, GrowingTable(path))
+        table.refresh()
+        return table
+
+    def _rewritten(self, mirrored: MirroredRun, table: GrowingTable) -> bool:
+        """Whether the rows that were sent are no longer those of the folder."""
+        if len(table.rows) < mirrored.rows:
+            # A resumed run may well compute the same rows again.
+            return self.ended
+        return table.digests[mirrored.rows] != mirrored.digest
+
+    def _send_rows(self, mirrored: MirroredRun, table: GrowingTable) -> None:
+        step = max(1, METRICS_A_BATCH // max(1, len(table.columns)))
+        for start in range(mirrored.rows, len(table.rows), step):
+            batch = table.rows[start : start + step]
+            self.sender.metrics(mirrored.run_id, self._points(batch))
+            mirrored.rows += len(batch)
+            mirrored.digest = table.digests[mirrored.rows]
+            self._save()
+
+    def _points(self, rows: Iterable[Row]) -> Iterator[MetricPoint]:
+        for row in rows:
+            # Means over the units have no time of their own.
+            time = round(row["time"]) if "time" in row else self._ended_at
+            for name, value in row.items():
+                if name not in ("epoch", "time"):
+                    yield name, value, time, int(row["epoch"])
+
+    def _send_results(
+        self, mirrored: MirroredRun, points: Sequence[MetricPoint], tags: Mapping[str, str]
+    ) -> None:
+        digest = hashlib.sha1(json.dumps([points, tags]).encode()).hexdigest()
+        if mirrored.results == digest:
+            return
+        self.sender.metrics(mirrored.run_id, points)
+        self.sender.tags(mirrored.run_id, tags)
+        mirrored.results = digest
+        self._save()
+
+    def _send_files(self, mirrored: MirroredRun, files: Iterable[Path], folder: str | None) -> None:
+        for file in files:
+            if not file.is_file():
+                continue
+            stat = file.stat()
+            stamp = f"{stat.st_size} {stat.st_mtime_ns}"
+            name = str(file.relative_to(self.run.path))
+            if mirrored.artifacts.get(name) != stamp:
+                self.sender.artifact(mirrored.run_id, file, folder)
+                self.artifacts_sent += 1
+                mirrored.artifacts[name] = stamp
+                self._save()
+
+    def _set_status(self, mirrored: MirroredRun, state: str, ended: int | None) -> None:
+        status = _STATUS.get(state, "FAILED")
+        if mirrored.status != status:
+            self.sender.status(mirrored.run_id, status, ended)
+            mirrored.status = status
+            self._save()
+
+    def _mirrored(self, unit: str) -> MirroredRun:
+        return self.state.units.setdefault(unit, MirroredRun())
+
+    def _create(
+        self, mirrored: MirroredRun, name: str, start: int, tags: Mapping[str, str]
+    ) -> None:
+        mirrored.run_id = self.sender.create_run(name, start, tags)
+        mirrored.status = _STATUS[RUNNING]
+        self._save()
+
+    def _delete(self, mirrored: MirroredRun) -> None:
+        """Rows in MLflow cannot be changed: a run whose rows changed makes way for a new one."""
+        self.sender.delete_run(mirrored.run_id)
+        mirrored.forget()
+        self._save()
+
+    def _save(self) -> None:
+        tracking_state.write_state(self.run, self.state)
+
+
+def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:
+    """What the honest rule selects, and what the test phase cost."""
+    figures: dict[str, Any] = {
+        **{f"honest/{name}": value for name, value in result.metrics.items()},
+        **{f"inference/{name}": value for name, value in result.inference.items()},
+        "honest/epoch": result.selected_epoch,
+        "seconds": result.seconds,
+    }
+    return [(name, float(value), time, 0) for name, value in figures.items()]
+
+
+def _result_tags(result: UnitResult) -> dict[str, str]:
+    return {"honest/rule": result.rule, "state": result.state, "reason": result.reason}
+
+
+def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:
+    tags = {
+        "version": record.version,
+        "git_commit": record.git_commit or "",
+        "device": record.device,
+        "segment_backend": record.segment_backend,
+        "dataset": record.dataset,
+        "dataset_fingerprint": record.dataset_fingerprint,
+        "split_fingerprint": record.split_fingerprint,
+        "state": record.state,
+        "reason": record.reason,
+        "folder": str(run.path.absolute()),
+        "command": " ".join(["lpgnn", *record.argv]),
+    }
+    return {key: value for key, value in tags.items() if value}
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -1,0 +1,70 @@
+"""`tracking.json`: what of a run folder MLflow has.
+
+Whoever sends holds the folder's lock, reads the state, and writes it after every acknowledged
+batch. What was sent but not acknowledged is sent again: MLflow's stores keep one of several equal
+(metric, step, time, value) rows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from filelock import FileLock
+
+from lpgnn_cli.runfolder import RunFolder, write_atomically
+
+OK, UNREACHABLE = "ok", "unreachable"
+
+
+@dataclass
+class MirroredRun:
+    """One MLflow run, the parent or the child of a unit, and what it was sent."""
+
+    run_id: str = ""
+    rows: int = 0
+    # Of the rows sent, without their times: a resumed run may have written others in their place.
+    digest: str = ""
+    params: bool = False
+    tags: dict[str, str] = field(default_factory=dict)
+    # Digest of the results that were sent.
+    results: str = ""
+    # File in the run folder -> its size and time when it was sent.
+    artifacts: dict[str, str] = field(default_factory=dict)
+    status: str = ""
+
+    def forget(self) -> None:
+        """As if nothing had been sent yet."""
+        vars(self).update(vars(MirroredRun()))
+
+
+@dataclass
+class TrackingState:
+    """Where the run is mirrored to and how far the mirror got."""
+
+    uri: str
+    experiment: str
+    parent: MirroredRun = field(default_factory=MirroredRun)
+    units: dict[str, MirroredRun] = field(default_factory=dict)
+    # Everything that the folder of an ended run holds was sent.
+    complete: bool = False
+    state: str = OK
+    reason: str = ""
+
+
+def lock(run: RunFolder) -> FileLock:
+    return FileLock(run.path / ".tracking.lock")
+
+
+def read_state(run: RunFolder) -> TrackingState | None:
+    path = run.path / "tracking.json"
+    if not path.is_file():
+        return None
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    parent = MirroredRun(**raw.pop("parent"))
+    units = {name: MirroredRun(**unit) for name, unit in raw.pop("units").items()}
+    return TrackingState(**raw, parent=parent, units=units)
+
+
+def write_state(run: RunFolder, state: TrackingState) -> None:
+    write_atomically(run.path / "tracking.json", json.dumps(asdict(state), indent=1))
