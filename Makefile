@@ -1,0 +1,76 @@
+# `make train` and `make test` set everything up the first time and only run afterwards.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# torch by its exact version: a range may bring several GB of CUDA packages along.
+TORCH := $(shell sed -n '/^torch==/p' constraints.txt)
+SCATTER := $(shell sed -n '/^torch_scatter==/p' constraints.txt)
+ARGS ?=
+
+# Tests on whole datasets read them from here, and are skipped without it.
+ifneq ($(wildcard ../shared/data/tu),)
+test: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
+endif
+
+.PHONY: help train test lint format ui bench wheel-check setup clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@echo '  ARGS="..." is passed on: make train ARGS="dataset=mutag g=squared"'
+
+train: $(VENV)/.package ## train on the embedded default; ARGS are settings
+	@$(BIN)/lpgnn train $(ARGS)
+
+test: $(VENV)/.dev ## run all tests; ARGS go to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## let ruff format the code and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
+	@$(BIN)/lpgnn ui $(ARGS)
+
+bench: $(VENV)/.package ## run the measured comparisons
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+wheel-check: $(VENV)/.dev ## install a built wheel in a clean venv elsewhere and train with it
+	@PYTHON=$(abspath $(BIN))/python .ci/wheel-check
+
+setup: $(VENV)/.dev ## only set up, with what tests and linters need
+
+clean: ## remove caches and build products; runs/ and .venv stay
+	rm -rf build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up: one chain, so that `make -j` never runs pip twice at the same time in one venv.
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "lpgnn needs Python 3.11: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Setting up $(VENV): the first time takes some minutes."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.torch: constraints.txt | $(BIN)/python
+	@$(PIP) -c constraints.txt $(TORCH) numpy
+	@touch $@
+
+$(VENV)/.scatter: $(VENV)/.torch
+	@PIP="$(PIP)" PYTHON=$(BIN)/python .ci/build-torch-scatter $(SCATTER)
+	@touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.scatter
+	@$(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.package
+	@$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
