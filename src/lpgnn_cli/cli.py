@@ -28,6 +28,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "train": Command("train a network and report its accuracy", "hydra"),
+    "data": Command("list, describe and fetch datasets"),
     "doctor": Command("what is installed, what is missing, and the command that fixes it"),
     "completion": Command("print the script that makes TAB work in bash, zsh or fish"),
 }

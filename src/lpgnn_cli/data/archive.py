@@ -90,7 +90,7 @@ def _check_members(members: list[zipfile.ZipInfo], path: Path) -> None:
         parts = PureWindowsPath(member.orig_filename)
         if parts.drive or parts.root or ".." in parts.parts:
             raise UserError(
-                f"{path} is refused: its member {member.orig_filename!r} points outside the archive."
+                f"{path} is refused: its member {member.orig_filename!r} points outside of it."
             )
         if stat.S_ISLNK(member.external_attr >> 16):
             raise UserError(f"{path} is refused: its member {member.filename!r} is a link.")
@@ -107,5 +107,6 @@ def _check_name(adjacency_files: list[str], path: Path, name: str) -> None:
     found = sorted(f.removesuffix("_A.txt") for f in adjacency_files)
     if found and name not in found:
         raise UserError(
-            f"{path} holds the dataset {' and '.join(found)}, not {name}: set dataset.name={found[0]}."
+            f"{path} holds the dataset {' and '.join(found)}, not {name}: set "
+            f"dataset.name={found[0]}."
         )

@@ -6,6 +6,7 @@ Shape suffixes: N nodes, A arcs, G graphs, F features, D arc labels.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Literal
@@ -141,9 +142,14 @@ class GraphBatch:
         )
 
     def to(self, device: torch.device | str) -> GraphBatch:
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return GraphBatch(
-            **{k: v.to(device) if isinstance(v, (Tensor, Arcs)) else v for k, v in moved.items()}
+        return replace(
+            self,
+            features=self.features.to(device),
+            arcs=self.arcs.to(device),
+            arc_in=self.arc_in.to(device),
+            arc_out=self.arc_out.to(device),
+            graph_ptr=self.graph_ptr.to(device),
+            targets=self.targets.to(device),
         )
 
     def with_features(self, features: Tensor) -> GraphBatch:
@@ -154,7 +160,8 @@ class GraphBatch:
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""
         for tensor in self._tensors().values():
-            tensor.share_memory_()
+            share: Callable[[], object] = tensor.share_memory_
+            share()
         return self
 
     def validate(self) -> None:
@@ -164,20 +171,17 @@ class GraphBatch:
         _require(self.features.ndim == 2, "features must be a matrix")
         _require(self.features.is_floating_point(), "features must be floating point numbers")
         _require(bool(self.features.isfinite().all()), "features must be finite")
-        _require(g >= 0 and ptr[0] == 0 and ptr[-1] == n, "graph_ptr must run from 0 to N")
+        _require(ptr.ndim == 1 and ptr.numel() > 0, "graph_ptr must be a vector")
+        _require(int(ptr[0]) == 0 and int(ptr[-1]) == n, "graph_ptr must run from 0 to N")
         _require(bool((ptr.diff() > 0).all()), "every graph must have a node")
         _require(arcs.num_nodes == n and arcs.target.numel() == a, "arcs must be those of N nodes")
         for labels in (self.arc_in, self.arc_out):
             _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
-            _require(
-                0 <= int(arcs.source.min())
-                and int(arcs.source.max()) < n
-                and 0 <= int(arcs.target.min())
-                and int(arcs.target.max()) < n,
-                "arcs must join nodes 0 to N - 1",
-            )
+            for ends in (arcs.source, arcs.target):
+                inside = (ends >= 0) & (ends < n)
+                _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
             _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
             graph = self.graph_of_node
             _require(

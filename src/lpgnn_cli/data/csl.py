@@ -22,8 +22,8 @@ def generate_csl(config: CslConfig, seed: int) -> Dataset:
         raise UserError("dataset.skips must be two or more different lengths, one class each.")
     if 2 * max(skips) >= n:
         raise UserError(
-            f"dataset.skips={max(skips)} is too long for a cycle of {n} nodes: it must be less than "
-            "half of dataset.nodes."
+            f"dataset.skips={max(skips)} is too long for a cycle of {n} nodes: it must be less "
+            "than half of dataset.nodes."
         )
     # RandomState: its streams are frozen, those of newer generators may change with numpy.
     random = np.random.RandomState(seed)

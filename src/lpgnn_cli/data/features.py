@@ -44,16 +44,16 @@ def choose_features(choice: str, dataset: str, tables: NodeTables) -> NodeFeatur
         return _discrete(one_hot(tables.degrees[:, None]))
     if choice == "rbf":
         raise UserError(
-            f"dataset.features=rbf is for the datasets subgraph and clique; {dataset} takes labels, "
-            "attributes, labels+attributes, degree or constant."
+            f"dataset.features=rbf is for the datasets subgraph and clique; {dataset} takes "
+            "labels, attributes, labels+attributes, degree or constant."
         )
     parts = []
     for part in choice.split("+"):
         table = tables.labels if part == "labels" else tables.attributes
         if table.shape[1] == 0:
             raise UserError(
-                f"dataset.features={choice} cannot be had: {dataset} has no node {part}; choose auto, "
-                "degree or constant."
+                f"dataset.features={choice} cannot be had: {dataset} has no node {part}; choose "
+                "auto, degree or constant."
             )
         if part == "labels":
             parts.append(_discrete(one_hot(table)))

@@ -20,13 +20,13 @@ def generate_pattern(config: PatternConfig, seed: int) -> Dataset:
     size, nodes = config.subgraph_nodes, config.nodes
     if size >= nodes:
         raise UserError(
-            f"dataset.subgraph_nodes={size} leaves no node outside the pattern: it must be less than "
-            f"dataset.nodes={nodes}."
+            f"dataset.subgraph_nodes={size} leaves no node outside the pattern: it must be less "
+            f"than dataset.nodes={nodes}."
         )
     if config.pattern == "clique" and size < 3:
         raise UserError(
-            f"dataset.subgraph_nodes={size} is too small for a clique: every arc of a connected graph "
-            "is a clique of 2, so the pattern needs at least 3 nodes."
+            f"dataset.subgraph_nodes={size} is too small for a clique: every arc of a connected "
+            "graph is a clique of 2, so the pattern needs at least 3 nodes."
         )
     # RandomState: its streams are frozen, those of newer generators may change with numpy.
     random = np.random.RandomState(seed)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data.archive import read_files
+from lpgnn_cli.data.catalogue import check_counts
+from lpgnn_cli.data.download import check_digest, discard, download
 from lpgnn_cli.data.storage import cache_folder, read_cached, read_embedded
 from lpgnn_cli.data.tu import TuTables
 from lpgnn_cli.errors import UserError
@@ -21,7 +23,16 @@ def data_folder(root: str | None) -> Path:
     return Path(chosen) if chosen else cache_folder() / "data"
 
 
+def find_on_disk(name: str, folder: Path) -> Path | None:
+    """The folder or the zip of a dataset, where there is one."""
+    unpacked, zipped = folder / name, folder / f"{name}.zip"
+    if (unpacked / f"{name}_A.txt").is_file():
+        return unpacked
+    return zipped if zipped.is_file() else None
+
+
 def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
+    """The tables of a dataset from wherever it is; downloads it if it is nowhere."""
     name = config.name
     if not NAME.fullmatch(name):
         raise UserError(
@@ -29,14 +40,24 @@ def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
             "and . only."
         )
     if config.path is not None:
-        return read_cached(read_files(Path(config.path), name))
+        return read_cached(read_files(Path(config.path).expanduser(), name))
     if config.embedded:
         return read_embedded(name)
-    return read_cached(read_files(locate(name, data_folder(data_root)), name))
+    folder = data_folder(data_root).expanduser()
+    path = find_on_disk(name, folder)
+    if path is not None:
+        if path.suffix == ".zip":
+            check_digest(path)
+        return _read_published(path, name)
+    path = download(name, folder)
+    try:
+        return _read_published(path, name)
+    except UserError:
+        discard(path)
+        raise
 
 
-def locate(name: str, folder: Path) -> Path:
-    for path in (folder / name, folder / f"{name}.zip"):
-        if path.exists():
-            return path
-    raise UserError(f"{name} is not in {folder}.")
+def _read_published(path: Path, name: str) -> TuTables:
+    tables = read_cached(read_files(path, name))
+    check_counts(name, tables, str(path))
+    return tables

@@ -77,8 +77,8 @@ def read_splits(folder: Path, dataset: Dataset) -> list[Split]:
         values, times = np.unique(everything, return_counts=True)
         if times.max() > 1:
             raise UserError(
-                f"{folder}, line {line} of the {name} index files: graph {values[times > 1][0]} is in "
-                "more than one place; train, val and test must not overlap."
+                f"{folder}, line {line} of the {name} index files: graph {values[times > 1][0]} is "
+                "in more than one place; train, val and test must not overlap."
             )
         if values.size < graphs:
             missing = np.setdiff1d(np.arange(graphs), values)[0]
@@ -95,8 +95,8 @@ def _read_index(path: Path, graphs: int) -> list[Indices]:
         lines = path.read_text(encoding="utf-8").rstrip().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            f"{path} cannot be read: protocol.splits must be a folder with an index file for train, "
-            "val and test, named after the dataset in capitals."
+            f"{path} cannot be read: protocol.splits must be a folder with an index file for "
+            "train, val and test, named after the dataset in capitals."
         ) from error
     folds = []
     for number, line in enumerate(lines, start=1):
@@ -134,8 +134,8 @@ def _holdout(protocol: HoldoutConfig, dataset: Dataset, seed: int) -> Split:
     """Every class is divided by the same shares, with at least one graph in each part."""
     if protocol.validation + protocol.test >= 1:
         raise UserError(
-            f"protocol.validation={protocol.validation:g} and protocol.test={protocol.test:g} leave "
-            "nothing to train on: their sum must be less than 1."
+            f"protocol.validation={protocol.validation:g} and protocol.test={protocol.test:g} "
+            "leave nothing to train on: their sum must be less than 1."
         )
     strata = _strata(dataset)
     _check_smallest(dataset, strata, 3, "train, validation and test")
@@ -181,6 +181,6 @@ def _check_smallest(dataset: Dataset, strata: Indices, needed: int, reason: str)
     smallest = int(counts.argmin())
     if counts[smallest] < needed:
         raise UserError(
-            f"{dataset.name} has only {counts[smallest]} members of class {classes[smallest]}, fewer "
-            f"than the {needed} that {reason} needs."
+            f"{dataset.name} has only {counts[smallest]} members of class {classes[smallest]}, "
+            f"fewer than the {needed} that {reason} needs."
         )

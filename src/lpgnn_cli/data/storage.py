@@ -7,7 +7,7 @@ import os
 import zipfile
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -65,7 +65,8 @@ def read_embedded(name: str) -> TuTables:
 
 
 def save_tables(tables: TuTables, file: IO[bytes]) -> None:
-    np.savez_compressed(file, **tables.to_arrays())
+    arrays: dict[str, Any] = tables.to_arrays()
+    np.savez_compressed(file, **arrays)
 
 
 def load_tables(file: IO[bytes]) -> TuTables:

@@ -40,14 +40,11 @@ class TuTables:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> TuTables:
-        return cls(
-            **{
-                f.name: arrays[f.name].astype(
-                    np.float32 if f.name.endswith("attributes") else np.int64, copy=False
-                )
-                for f in fields(cls)
-            }
-        )
+        tables: dict[str, Any] = {}
+        for field in fields(cls):
+            dtype = np.float32 if field.name.endswith("attributes") else np.int64
+            tables[field.name] = arrays[field.name].astype(dtype, copy=False)
+        return cls(**tables)
 
 
 def read_tables(files: TuFiles) -> TuTables:
@@ -82,14 +79,14 @@ def _graph_pointers(files: TuFiles, indicator: Ints, num_labels: int) -> Ints:
         line = 0 if indicator[0] != 1 else int(wrong[0])
         before = indicator[line - 1] if line else 0
         raise UserError(
-            f"{label}, line {line + 1}: graph id {indicator[line]} follows {before}, but ids start at "
-            "1 and rise by at most 1 from line to line, since a graph must have nodes."
+            f"{label}, line {line + 1}: graph id {indicator[line]} follows {before}, but ids start "
+            "at 1 and rise by at most 1 from line to line, since a graph must have nodes."
         )
     num_graphs = int(indicator[-1])
     if num_graphs < num_labels:
         raise UserError(
-            f"{files.label('graph_labels')}, line {num_graphs + 1}: graph {num_graphs + 1} is empty, "
-            f"{files.name}_graph_indicator.txt has no node of it."
+            f"{files.label('graph_labels')}, line {num_graphs + 1}: graph {num_graphs + 1} is "
+            f"empty, {files.name}_graph_indicator.txt has no node of it."
         )
     if num_graphs > num_labels:
         line = int(np.searchsorted(indicator, num_labels + 1))
@@ -107,13 +104,13 @@ def _classes(files: TuFiles, labels: Ints) -> tuple[Ints, Ints]:
     if counts.min() == 1:
         alone = int(first[counts == 1].min())
         raise UserError(
-            f"{files.label('graph_labels')}, line {alone + 1}: class {labels[alone]} has one member; "
-            "a class needs at least two graphs to be learnt and tested."
+            f"{files.label('graph_labels')}, line {alone + 1}: class {labels[alone]} has one "
+            "member; a class needs at least two graphs to be learnt and tested."
         )
     if classes.size == 1:
         raise UserError(
-            f"{files.label('graph_labels')}, line 1: all graphs are of class {classes[0]}, so there "
-            "is nothing to learn."
+            f"{files.label('graph_labels')}, line 1: all graphs are of class {classes[0]}, so "
+            "there is nothing to learn."
         )
     return classes, targets.reshape(-1)
 
@@ -125,8 +122,8 @@ def _arcs(files: TuFiles, indicator: Ints) -> Ints:
     if outside.size:
         line = int(outside[0])
         raise UserError(
-            f"{label}, line {line + 1}: the arc {arcs[line, 0]}, {arcs[line, 1]} names a node that is "
-            f"not among 1 to {num_nodes}."
+            f"{label}, line {line + 1}: the arc {arcs[line, 0]}, {arcs[line, 1]} names a node that "
+            f"is not among 1 to {num_nodes}."
         )
     arcs = arcs - 1
     across = np.flatnonzero(indicator[arcs[:, 0]] != indicator[arcs[:, 1]])
@@ -134,8 +131,8 @@ def _arcs(files: TuFiles, indicator: Ints) -> Ints:
         line = int(across[0])
         graphs = indicator[arcs[line]]
         raise UserError(
-            f"{label}, line {line + 1}: the arc {arcs[line, 0] + 1}, {arcs[line, 1] + 1} joins graph "
-            f"{graphs[0]} and graph {graphs[1]}; an arc must stay inside its graph."
+            f"{label}, line {line + 1}: the arc {arcs[line, 0] + 1}, {arcs[line, 1] + 1} joins "
+            f"graph {graphs[0]} and graph {graphs[1]}; an arc must stay inside its graph."
         )
     return arcs
 
@@ -169,8 +166,8 @@ def _attributes(files: TuFiles, suffix: str, rows: int, what: str) -> Floats:
 def _check_rows(files: TuFiles, suffix: str, found: int, expected: int, what: str) -> None:
     if found != expected:
         raise UserError(
-            f"{files.label(suffix)}, line {min(found, expected) + 1}: the file has {found} lines, but "
-            f"there are {expected} {what}s and it must have one line for each."
+            f"{files.label(suffix)}, line {min(found, expected) + 1}: the file has {found} lines, "
+            f"but there are {expected} {what}s and it must have one line for each."
         )
 
 

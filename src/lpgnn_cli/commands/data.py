@@ -1,0 +1,150 @@
+"""`lpgnn data`: which datasets there are, what is in them, and getting them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from lpgnn_cli.config.suggest import did_you_mean
+from lpgnn_cli.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from lpgnn_cli.data import Dataset
+
+BINS = 12
+BAR_WIDTH = 40
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="lpgnn data",
+        description="List the datasets, describe one, or get them ready. Settings may follow the"
+        " name to describe: lpgnn data describe tu dataset.name=BZR dataset.path=BZR.zip",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("list", help="counts, source and presence of all datasets (default)")
+    describe = actions.add_parser("describe", help="counts and histograms of one dataset")
+    describe.add_argument("name", metavar="NAME")
+    describe.add_argument("settings", metavar="key=value", nargs="*")
+    prepare = actions.add_parser("prepare", help="fetch datasets and check them")
+    prepare.add_argument("names", metavar="NAME", nargs="+")
+    options = parser.parse_args(argv)
+    if options.action == "describe":
+        _describe(options.name, options.settings)
+    elif options.action == "prepare":
+        # All names first: a typo in the last must not wait for the downloads of the others.
+        for name in options.names:
+            _check_name(name)
+        for name in options.names:
+            _prepare(name)
+    else:
+        _list()
+    return 0
+
+
+def _check_name(name: str) -> None:
+    from lpgnn_cli.config.compose import make_loader
+    from lpgnn_cli.config.explain import options
+
+    known = options(make_loader(), "dataset")
+    if name not in known:
+        hint = did_you_mean(name, known) or f"Datasets: {', '.join(known)}."
+        raise UserError(f"there is no dataset {name}. {hint}")
+
+
+def _load(name: str, settings: Sequence[str]) -> Dataset:
+    _check_name(name)
+    from lpgnn_cli.config.compose import compose
+    from lpgnn_cli.data import load_dataset
+
+    config = compose("train", [f"dataset={name}", *settings])
+    return load_dataset(config.dataset, config.data.root, config.seed)
+
+
+def _list() -> None:
+    from rich.table import Table
+
+    from lpgnn_cli.data.catalogue import CATALOGUE, COLLECTION
+    from lpgnn_cli.data.sources import data_folder, find_on_disk
+
+    folder = data_folder(None)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("dataset")
+    for heading in ("graphs", "nodes", "arcs", "classes"):
+        table.add_column(heading, justify="right")
+    for heading in ("features", "source", "on disk"):
+        table.add_column(heading)
+    for name, entry in CATALOGUE.items():
+        counts = (entry.graphs, entry.nodes, entry.arcs, entry.classes)
+        if entry.source != COLLECTION:
+            on_disk = "-"
+        else:
+            on_disk = "yes" if find_on_disk(entry.tu_name or "", folder) else "no"
+        shown = ["varies" if count is None else f"{count:,}" for count in counts]
+        table.add_row(name, *shown, entry.features, entry.source, on_disk)
+    table.add_row("tu", *[""] * 4, "any", "dataset.name= [dataset.path=]", "")
+    _print(table, f"Data folder: {folder}")
+
+
+def _prepare(name: str) -> None:
+    dataset = _load(name, ())
+    batch = dataset.batch
+    _print(
+        f"{name}: {batch.num_graphs:,} graphs, {batch.num_nodes:,} nodes, {batch.num_arcs:,} arcs, "
+        f"{batch.num_classes} classes; ready."
+    )
+
+
+def _describe(name: str, settings: Sequence[str]) -> None:
+    import torch
+
+    dataset = _load(name, settings)
+    batch = dataset.batch
+    classes = torch.bincount(batch.targets, minlength=batch.num_classes).tolist()
+    features = batch.features.shape[1]
+    sizes, degrees = batch.graph_ptr.diff(), batch.arcs.in_degree
+    lines = {
+        "graphs": f"{batch.num_graphs:,}",
+        "nodes": f"{batch.num_nodes:,} ({int((degrees == 0).sum()):,} without arcs)",
+        "arcs": f"{batch.num_arcs:,}",
+        "targets": f"{batch.num_classes} classes of {batch.target_level}s "
+        f"({', '.join(f'{count:,}' for count in classes)})",
+        "features": f"{features} ({int(dataset.continuous.sum())} continuous, "
+        f"{dataset.positional} positional)",
+        "arc labels": f"{batch.arc_in.shape[1]}",
+        "fingerprint": dataset.fingerprint(),
+    }
+    width = max(map(len, lines)) + 2
+    _print(dataset.name, *(f"  {key:<{width}}{value}" for key, value in lines.items()))
+    _print("", "nodes of a graph", *histogram(sizes), "", "arcs into a node", *histogram(degrees))
+
+
+def histogram(values: Tensor) -> list[str]:
+    """Bars over equal ranges of integers, at most `BINS` of them."""
+    import torch
+
+    low, high = int(values.min()), int(values.max())
+    step = (high - low) // BINS + 1
+    counts = torch.bincount((values - low) // step).tolist()
+    ranges = [(low + step * k, min(low + step * (k + 1) - 1, high)) for k in range(len(counts))]
+    labels = [f"{a}" if a == b else f"{a}-{b}" for a, b in ranges]
+    width = max(map(len, labels))
+    digits = max(len(f"{count:,}") for count in counts)
+    # Rounded up: a range with one member still shows.
+    bars = ["█" * -(-count * BAR_WIDTH // max(counts)) for count in counts]
+    rows = zip(labels, counts, bars, strict=True)
+    return [f"  {label:>{width}}  {n:>{digits},}  {bar}".rstrip() for label, n, bar in rows]
+
+
+def _print(*items: object) -> None:
+    from rich.console import Console
+
+    # Tables for a pipe or a file are as wide as they need to be.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    for item in items:
+        console.print(item, markup=False, soft_wrap=isinstance(item, str))
