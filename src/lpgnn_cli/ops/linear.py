@@ -23,10 +23,6 @@ class _Linear(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         return linear(gradients[0], ctx.adjoint, ctx.operation), None, None
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
-        return linear(tangent, ctx.operation, ctx.adjoint)
-
 
 _apply: Callable[[Tensor, LinearMap, LinearMap], Tensor] = _Linear.apply
 

@@ -44,7 +44,7 @@ class _Filter(Transition):
 
 
 class Selection(_Filter):
-    """f_a = sigma(Σ_k S^k h_k(z)), a linear shift-invariant filter; h_k share their hidden layers."""
+    """f_a = sigma(Σ_k S^k h_k(z)), a linear shift-invariant filter; h_k share hidden layers."""
 
     def __init__(self, config: FilterConfig, sizes: Sizes) -> None:
         super().__init__(config, sizes._replace(out=config.taps * sizes.out))

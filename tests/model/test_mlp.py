@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from lpgnn_cli.config.model import ACTIVATIONS
+from lpgnn_cli.model.mlp import MLP, activation
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation_of_the_schema_exists(name: str) -> None:
+    assert activation(name)(torch.zeros(1)).shape == (1,)
+
+
+def test_layers_come_in_the_usual_order() -> None:
+    mlp = MLP([3, 5, 4, 2], activation="relu", dropout=0.5, norm="layer").eval()
+    x = torch.randn(6, 3)
+    by_hand = x
+    for linear, layer in zip(mlp.linears, [*mlp.hidden_layers, None], strict=True):
+        by_hand = linear(by_hand)
+        if layer is not None:
+            norm, activate, dropout = layer
+            assert isinstance(dropout, nn.Dropout)
+            by_hand = activate(norm(by_hand))
+    torch.testing.assert_close(mlp(x), by_hand)
+
+
+def test_without_hidden_layers_it_is_one_linear_layer() -> None:
+    mlp = MLP([3, 2])
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(mlp(x), x @ mlp.first.weight.t() + mlp.first.bias)
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    mlp = MLP([3, 50, 2], dropout=0.5)
+    x = torch.randn(4, 3)
+    assert not torch.equal(mlp(x), mlp(x))
+    mlp.eval()
+    assert torch.equal(mlp(x), mlp(x))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_batch_norm_takes_batches_too_small_for_a_variance(rows: int) -> None:
+    mlp = MLP([3, 4, 2], norm="batch")
+    assert mlp(torch.randn(rows, 3)).shape == (rows, 2)
+
+
+def test_inputs_without_columns_give_the_bias() -> None:
+    mlp = MLP([0, 2])
+    torch.testing.assert_close(mlp(torch.zeros(3, 0)), mlp.first.bias.expand(3, 2))
