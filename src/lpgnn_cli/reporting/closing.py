@@ -33,7 +33,7 @@ from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder, UnitResult
 MANY_UNITS = 20
 ENDS_SHOWN = 5
 LISTED_TROUBLES = 5
-# Accuracies from zero and from the persistent states that differ by less count as the same.
+# Accuracies from zero and from the persistent states that differ by no more count as the same.
 AGREEMENT = 0.01
 
 
@@ -77,9 +77,11 @@ def _accuracies(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rule = summary.get("honest/rule", "")
     facts = []
     if "cv/accuracy_mean" in summary:
-        at = f"at epoch {summary['cv/best_epoch']}"
-        why = at if rule == ALL_SUPERVISED else f"{at}, chosen on the test part"
-        facts.append(("best epoch (optimistic)", f"{_spread(summary, 'cv')}  {why}"))
+        at = f"{_spread(summary, 'cv')}  at epoch {summary['cv/best_epoch']}"
+        if rule == ALL_SUPERVISED:
+            facts.append(("best epoch", at))
+        else:
+            facts.append(("best epoch (optimistic)", f"{at}, chosen on the test part"))
     if "honest/accuracy_mean" in summary:
         if rule == ALL_SUPERVISED:
             facts.append(("last epoch", f"{_spread(summary, 'honest')}  {rule}"))
@@ -122,7 +124,7 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
     line = ""
     if pairs:
         apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
-        verdict = "agrees with" if apart <= AGREEMENT else "differs from"
+        verdict = "agrees with" if apart < AGREEMENT + 1e-9 else "differs from"
         persistent, from_zero = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
         line = (
             f"from zero {per_cent(from_zero)} {verdict} "

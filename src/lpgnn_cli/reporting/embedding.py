@@ -26,9 +26,9 @@ COLOURS = 7  # of the palette; its eighth, yellow, is too pale for points
 GRID = 240
 # Arcs beyond this many are a grey carpet that hides the nodes.
 MOST_ARCS = 4000
-MOVING_FRAMES = 50
-RESTING_FRAMES = 10
-FRAMES_PER_SECOND = 8
+MOST_FRAMES = 50
+FRAME_MILLISECONDS = 120
+REST_MILLISECONDS = 2000
 
 
 @dataclass(frozen=True)
@@ -104,20 +104,36 @@ def draw_stages(states: States, title: str) -> Figure:
 
 def draw_film(states: States, title: str, path: Path) -> None:
     """The way from the first to the last epoch, with a rest at the end."""
-    from matplotlib.animation import PillowWriter
+    from PIL import Image
 
     figure = new_figure(4.8, 5.0, title)
     panel = figure.subplots()
     scene = Scene(panel, states)
     panel.set(xlabel="state 1", ylabel="state 2")
     _add_legend(figure, panel)
-    moving = np.unique(np.linspace(0, len(states.epochs) - 1, MOVING_FRAMES).round().astype(int))
-    writer = PillowWriter(fps=FRAMES_PER_SECOND)
-    with writer.saving(figure, str(path), dpi=90):
-        for stage in [*moving, *[moving[-1]] * RESTING_FRAMES]:
-            scene.show(int(stage))
-            panel.set_title(f"epoch {states.epochs[stage]}")
-            writer.grab_frame()
+    stages = np.unique(np.linspace(0, len(states.epochs) - 1, MOST_FRAMES).round().astype(int))
+    frames = []
+    for stage in stages:
+        scene.show(int(stage))
+        panel.set_title(f"epoch {states.epochs[stage]}")
+        frames.append(Image.fromarray(_pixels(figure)).convert("RGB"))
+        # The layout is settled by the first frame; solving it anew costs most of the time.
+        figure.set_layout_engine("none")
+    # Few colours are used, so dithering would only add size and flicker.
+    method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+    frames = [frame.quantize(128, method=method, dither=dither) for frame in frames]
+    milliseconds = [FRAME_MILLISECONDS] * (len(frames) - 1) + [REST_MILLISECONDS]
+    frames[0].save(
+        path, save_all=True, append_images=frames[1:], duration=milliseconds, loop=0, optimize=False
+    )
+
+
+def _pixels(figure: Figure) -> NDArray[np.uint8]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas: Any = FigureCanvasAgg(figure)  # its methods have no types
+    canvas.draw()
+    return np.array(canvas.buffer_rgba(), dtype=np.uint8)
 
 
 class Scene:
@@ -132,6 +148,7 @@ class Scene:
             np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)), axis=-1
         )
         panel.set(xlim=(left, right), ylim=(bottom, top))
+        panel.locator_params(nbins=5)
         panel.grid(False)
         self._background = None
         if states.weight is not None:

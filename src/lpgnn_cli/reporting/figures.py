@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PARTS = ("train", "val", "test")
 PART_COLOURS = {"train": "C0", "val": "C2", "test": "C1"}
 PART_NAMES = {"train": "train", "val": "validation", "test": "test"}
-BINS = 40
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,8 @@ def draw_confusion(predictions: Predictions | None, title: str) -> Figure | None
     figure.colorbar(image, ax=panel, label="share of the target class (%)", shrink=0.85)
     small = classes > 12
     for (row, column), count in np.ndenumerate(counts):
-        colour = "white" if share[row, column] > 0.55 else "black"
-        text = f"{count}" if small else f"{count}\n{100 * share[row, column]:.0f} %"
+        colour = "white" if share[row, column] > 0.55 else "black" if count else "0.6"
+        text = f"{count}" if small or not count else f"{count}\n{100 * share[row, column]:.0f} %"
         panel.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
     accuracy = 100 * np.trace(counts) / counts.sum()
     panel.set(xticks=range(classes), yticks=range(classes), xlabel="predicted class")
@@ -140,12 +139,12 @@ def draw_residuals(
     if predictions is not None and np.isfinite(predictions.violation).any():
         right = predictions.target == predictions.predicted
         groups = {
-            "right predictions": (predictions.violation[right], "C0"),
-            "wrong predictions": (predictions.violation[~right], "C1"),
+            "right": (predictions.violation[right], "C0"),
+            "wrong": (predictions.violation[~right], "C1"),
         }
         panels_wanted.append(("Violation of each prediction", r"mean $|x - f_a(x)|$", groups))
     if residuals:
-        entries = {f"{p} nodes": (values, PART_COLOURS[p]) for p, values in residuals.items()}
+        entries = {p: (values, PART_COLOURS[p]) for p, values in residuals.items()}
         panels_wanted.append(("Residual of each state entry", r"$|x - f_a(x)|$", entries))
     if not panels_wanted:
         return None
@@ -154,7 +153,7 @@ def draw_residuals(
     for panel, (name, label, groups) in zip(panels, panels_wanted, strict=True):
         _draw_histogram(panel, groups)
         panel.set(title=name, xlabel=label)
-        panel.legend(loc="best")
+        panel.legend(loc="upper left")
     return figure
 
 
@@ -207,7 +206,8 @@ def _mark_best_epoch(panel: Axes, summary: dict[str, Any]) -> None:
     if "cv/best_epoch" in summary:
         epoch, accuracy = summary["cv/best_epoch"], 100 * summary["cv/accuracy_mean"]
         panel.axvline(epoch, color="0.45", linewidth=1, linestyle=":")
-        label = f"best epoch {epoch}: {accuracy:.1f} % (optimistic)"
+        note = "" if summary.get("honest/rule") == ALL_SUPERVISED else " (optimistic)"
+        label = f"best epoch {epoch}: {accuracy:.1f} %{note}"
         panel.plot([epoch], [accuracy], "*", color="black", markersize=11, label=label, zorder=5)
     rule = summary.get("honest/rule")
     if rule and rule != ALL_SUPERVISED:
@@ -234,23 +234,26 @@ def _draw_positive(
 
 def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
     """Shares of each group over logarithmic bins; exact zeros are counted in the legend."""
+    groups = {n: (v[np.isfinite(v)], colour) for n, (v, colour) in groups.items()}
     everything = np.concatenate([values for values, _ in groups.values()])
-    positive = everything[np.isfinite(everything) & (everything > 0)]
+    positive = everything[everything > 0]
     low, high = (positive.min(), positive.max()) if len(positive) else (1e-8, 1.0)
-    bins = np.geomspace(low * 0.999, max(high, low * 10) * 1.001, BINS + 1).tolist()
+    count = int(np.clip(np.sqrt(len(positive)), 10, 40))
+    bins = np.geomspace(low * 0.999, max(high, low * 10) * 1.001, count + 1)
+    tallest = 0.0
     for name, (values, colour) in groups.items():
-        values = values[np.isfinite(values)]
         if not len(values):
             continue
-        zeros = np.count_nonzero(values == 0)
-        note = f", {100 * zeros / len(values):.0f} % zero" if zeros else ""
-        weights = np.full(len(values), 100 / len(values))
-        label = f"{len(values)} {name}, median {compact(float(np.median(values)))}{note}"
-        panel.hist(values, bins, weights=weights, color=colour, alpha=0.3)
-        panel.hist(
-            values, bins, weights=weights, color=colour, histtype="step", linewidth=1.4, label=label
-        )
+        zero = 100 * np.mean(values == 0)
+        note = f", {zero:.0f} % zero" if zero else ""
+        label = f"{name} ({len(values)}): median {compact(float(np.median(values)))}{note}"
+        share = 100 * np.histogram(values, bins)[0] / len(values)
+        panel.stairs(share, bins, color=colour, alpha=0.25, fill=True)
+        panel.stairs(share, bins, color=colour, linewidth=1.4, label=label)
+        tallest = max(tallest, float(share.max()))
     panel.set_xscale("log")
+    # Room for the legend above the bars.
+    panel.set_ylim(0, 1.3 * max(tallest, 1))
     panel.set_ylabel("share (%)")
 
 

@@ -179,13 +179,13 @@ class LiveProgress:
             ProgressBar(total=tracker.epochs_total(), completed=tracker.epochs_done()),
             Text(f"{len(ended)}/{len(tracker.units)} units", style="bold"),
             *(Text(value, style="bold") for value in figures(mean_metrics(ended))),
-            f"{duration(tracker.elapsed())}, ETA {tracker.eta()}",
         )
         troubles = tracker.troubles()
         lines = [Text(t, style="bold red") for t in troubles[-SHOWN_TROUBLES:]]
         if len(troubles) > SHOWN_TROUBLES:
             lines.insert(0, Text(f"{len(troubles)} units ended badly, the latest:", style="red"))
-        return Group(Text(self._title, style="bold"), grid, *lines)
+        times = Text(f"elapsed {duration(tracker.elapsed())}, ETA {tracker.eta()}")
+        return Group(Text(self._title, style="bold"), times, grid, *lines)
 
 
 class PlainProgress:

@@ -1,0 +1,139 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from lpgnn_cli.reporting.summary import summarise
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_figures_equal_those_computed_by_hand(make_run):
+    run = make_run(
+        [
+            {"test/accuracy": [0.5, 0.9, 0.7], "train/accuracy": [0.6, 0.8, 1.0]},
+            {"test/accuracy": [0.5, 0.7, 0.7], "train/accuracy": [0.6, 0.7, 0.8]},
+        ]
+    )
+    summary = summarise(run)
+    assert summary["cv/best_epoch"] == 2
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.8)
+    assert summary["cv/accuracy_std"] == pytest.approx(0.1)  # population: sqrt(2 * 0.1^2 / 2)
+    assert summary["honest/accuracy_mean"] == pytest.approx(0.7)
+    assert summary["honest/accuracy_std"] == pytest.approx(0.0)
+    assert summary["honest/rule"] == "last epoch"
+    assert summary["train/accuracy_mean"] == pytest.approx(0.9)
+    assert summary["seconds"] == pytest.approx(21.0)
+    assert (summary["units"], summary["units_finished"], summary["units_failed"]) == (2, 2, 0)
+    assert json.loads(run.summary_path.read_text()) == summary
+
+
+def test_ties_go_to_the_earliest_epoch(make_run):
+    run = make_run([{"test/accuracy": [0.5, 0.75, 0.75, 0.6]}])
+    assert summarise(run)["cv/best_epoch"] == 2
+
+
+def test_failed_units_are_counted_but_not_averaged(make_run):
+    curves = [
+        {"test/accuracy": [0.5, 0.6]},
+        {"test/accuracy": [1.0]},
+        {"test/accuracy": [0.7, 0.8]},
+    ]
+    run = make_run(curves, states=["finished", "diverged", "finished"])
+    summary = summarise(run)
+    assert (summary["units"], summary["units_finished"], summary["units_failed"]) == (3, 2, 1)
+    assert summary["cv/best_epoch"] == 2
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.7)
+    assert summary["honest/accuracy_mean"] == pytest.approx(0.7)
+
+
+def test_a_unit_that_stopped_early_keeps_its_last_value(make_run):
+    run = make_run(
+        [
+            {"test/accuracy": [0.5, 0.6], "val/loss": [1.0, 1.1]},
+            {"test/accuracy": [0.5, 0.5, 0.9], "val/loss": [1.0, 0.9, 0.8]},
+        ],
+        rule="validation loss",
+        selected=[1, 3],
+    )
+    summary = summarise(run)
+    assert summary["cv/best_epoch"] == 3
+    assert summary["cv/accuracy_mean"] == pytest.approx((0.6 + 0.9) / 2)
+    assert summary["honest/accuracy_mean"] == pytest.approx((0.5 + 0.9) / 2)
+    assert summary["honest/rule"] == "validation loss"
+    assert summary["honest/epoch_mean"] == pytest.approx(2.0)
+
+
+def test_without_early_stopping_only_common_epochs_count(make_run):
+    run = make_run([{"test/accuracy": [0.5, 0.6]}, {"test/accuracy": [0.5, 0.5, 1.0]}])
+    assert summarise(run)["cv/best_epoch"] == 2
+
+
+def test_all_nodes_supervised_reports_train_accuracy_and_says_so(make_run):
+    summary = summarise(make_run([{"train/accuracy": [0.3, 0.9]}]))
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.9)
+    assert summary["honest/accuracy_mean"] == pytest.approx(0.9)
+    assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
+
+
+def test_violations_are_those_of_the_selected_epochs(make_run):
+    columns = {
+        "test/accuracy": [0.5, 0.6],
+        "train/violation_mean": [0.4, 0.2],
+        "test/violation_mean": [0.8, 0.1],
+    }
+    summary = summarise(make_run([columns, columns], selected=[1, 2]))
+    assert summary["train/violation_mean"] == pytest.approx(0.3)
+    assert summary["test/violation_mean"] == pytest.approx(0.45)
+
+
+def test_curves_and_folds_are_written(make_run):
+    run = make_run(
+        [{"test/accuracy": [0.5, 0.9]}, {"test/accuracy": [0.7, 0.5]}], states=["finished"] * 2
+    )
+    summarise(run)
+    curves = read_csv(run.path / "curves.csv")
+    assert [row["epoch"] for row in curves] == ["1", "2"]
+    assert [float(row["test/accuracy_mean"]) for row in curves] == pytest.approx([0.6, 0.7])
+    assert [float(row["test/accuracy_std"]) for row in curves] == pytest.approx([0.1, 0.2])
+    folds = read_csv(run.path / "folds.csv")
+    assert [row["unit"] for row in folds] == ["fold-00", "fold-01"]
+    assert [float(row["accuracy_at_cv_best"]) for row in folds] == [0.9, 0.5]
+    assert [float(row["best_accuracy"]) for row in folds] == [0.9, 0.7]
+    assert [int(row["best_epoch"]) for row in folds] == [2, 1]
+
+
+def test_inference_figures_are_averaged(make_run):
+    inference = [
+        {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.8, "gain": 0.5},
+        {"persistent_accuracy": 0.7, "from_zero_accuracy": 0.8, "gain": 1.5},
+    ]
+    summary = summarise(make_run([{"test/accuracy": [0.5]}] * 2, inference=inference))
+    assert summary["inference/persistent_accuracy_mean"] == pytest.approx(0.8)
+    assert summary["inference/gain_mean"] == pytest.approx(1.0)
+    assert summary["inference/gain_max"] == pytest.approx(1.5)
+
+
+def test_an_interrupted_run_has_curves_but_no_result(make_run):
+    run = make_run([{"test/accuracy": [0.5, 0.6]}] * 2, states=["interrupted"] * 2)
+    (run.unit("fold-01") / "result.json").unlink()
+    summary = summarise(run)
+    assert summary["units_finished"] == summary["units_failed"] == 0
+    assert not any(key.startswith(("cv/", "honest/")) for key in summary)
+    assert len(read_csv(run.path / "curves.csv")) == 2
+
+
+def test_a_run_without_any_epoch_can_be_summarised(make_run):
+    run = make_run([{"test/accuracy": [0.5]}])
+    for name in ("result.json", "metrics.csv"):
+        (run.unit("fold-00") / name).unlink()
+    assert summarise(run)["units"] == 1
+
+
+def test_divergence_to_infinity_gives_no_warning(make_run):
+    run = make_run([{"test/accuracy": [0.5, 0.4], "train/loss": [1.0, np.inf]}] * 2)
+    assert summarise(run)["cv/best_epoch"] == 1
