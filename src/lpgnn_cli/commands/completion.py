@@ -48,6 +48,7 @@ def shell(words: list[str], command: str | None = None) -> int:
     chosen = command or typed[0]
     if chosen in COMMANDS and COMMANDS[chosen].kind == "hydra":
         rest = typed if command else typed[1:]
+        last = rest[-1] if rest else ""
         os.environ["COMP_LINE"] = " ".join([before, *rest])
         with contextlib.redirect_stdout(io.StringIO()) as said:
             _hydra_completion(verb, name, chosen)
@@ -56,7 +57,7 @@ def shell(words: list[str], command: str | None = None) -> int:
             word
             for word in said.getvalue().split()
             if not word.rpartition("=")[2].startswith("_")
-            and (not word.startswith("hydra") or rest[-1:] == ["hydra"] or "hydra" in rest[-1])
+            and ("hydra" in last or not word.startswith("hydra"))
         ]
         _print(name, found)
     return 0
