@@ -88,7 +88,7 @@ def test_a_path_with_spaces_can_be_pasted(make_run, monkeypatch):
 def test_inference_that_agrees_is_said_in_one_line(make_run):
     text = closing(two_folds(make_run, inference=[{**PAIR, "gain": 0.7}] * 2))
     assert "from zero 90.0 % agrees with" in line(text, "inference")
-    assert "converged in 2 of 2 after 40 steps" in line(text, "inference")
+    assert "100 % of the graphs settled in 40 steps" in line(text, "inference")
     assert "repel" not in text
 
 
@@ -112,6 +112,15 @@ def test_an_interrupted_run_says_how_to_go_on(make_run):
     assert "lpgnn train resume=" in line(text, "continue")
     assert "there is no result" in text
     assert "lpgnn eval" not in text
+
+
+def test_units_that_never_started_are_told_from_interrupted_ones(make_run):
+    run = two_folds(make_run, states=["diverged", "finished"])
+    for name in ("result.json", "metrics.csv"):
+        (run.unit("fold-01") / name).unlink()
+    text = closing(run)
+    assert line(text, "fold-01").endswith("not run")
+    assert "resume" not in text
 
 
 def test_many_units_of_several_seeds_are_condensed_by_seed(make_run):

@@ -27,8 +27,8 @@ from lpgnn_cli.reporting.text import (
     read_config,
     write_plain,
 )
-from lpgnn_cli.reporting.units import read_units
-from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder, UnitResult
+from lpgnn_cli.reporting.units import NOT_RUN, read_units
+from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, UnitResult
 
 MANY_UNITS = 20
 ENDS_SHOWN = 5
@@ -130,12 +130,10 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
             f"from zero {per_cent(from_zero)} {verdict} "
             f"the persistent states' {per_cent(persistent)}"
         )
-        converged = [s["converged"] for s in stats if "converged" in s]
-        if converged:
-            line += f", converged in {sum(map(bool, converged))} of {len(converged)}"
-        steps = [s["steps"] for s in stats if "steps" in s]
-        if steps:
-            line += f" after {sum(steps) / len(steps):.0f} steps"
+        settled = [(s["converged"], s["steps"]) for s in stats if "converged" in s and "steps" in s]
+        if settled:
+            share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
+            line += f"; {100 * share:.0f} % of the graphs settled in {steps:.0f} steps"
     gains = [s["gain"] for s in stats if "gain" in s]
     high = [g for g in gains if g > 1]
     if not high:
@@ -246,7 +244,7 @@ def _draw(closing: Closing, console: Console) -> None:
 
 
 def _state_style(cell: str) -> str:
-    bad = cell in ("diverged", "failed", INTERRUPTED) or cell.endswith(f" {FINISHED}")
+    bad = cell in (DIVERGED, FAILED, INTERRUPTED, NOT_RUN) or cell.endswith(f" {FINISHED}")
     return "red" if bad else ""
 
 

@@ -26,7 +26,7 @@ COLOURS = 7  # of the palette; its eighth, yellow, is too pale for points
 GRID = 240
 # Arcs beyond this many are a grey carpet that hides the nodes.
 MOST_ARCS = 4000
-MOST_FRAMES = 50
+MOST_FRAMES = 60
 FRAME_MILLISECONDS = 120
 REST_MILLISECONDS = 2000
 

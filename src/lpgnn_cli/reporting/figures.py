@@ -136,7 +136,8 @@ def draw_residuals(
 ) -> Figure | None:
     """How far items and single entries of the states are from x = f_a(x)."""
     panels_wanted: list[tuple[str, str, dict[str, tuple[Array, str]]]] = []
-    if predictions is not None and np.isfinite(predictions.violation).any():
+    # A network without constraints has violations of zero throughout.
+    if predictions is not None and (predictions.violation > 0).any():
         right = predictions.target == predictions.predicted
         groups = {
             "right": (predictions.violation[right], "C0"),

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from lpgnn_cli.reporting.text import (
     compact,
+    count,
     describe,
     duration,
     is_screen,
@@ -91,9 +92,10 @@ class Tracker:
             return None
         return (self.epochs_total() - self.epochs_done()) * spent / computed
 
-    def eta(self) -> str:
+    def times(self) -> str:
         seconds = self.remaining()
-        return "?" if seconds is None else duration(seconds)
+        elapsed = f"elapsed {duration(self.elapsed())}"
+        return elapsed if not seconds else f"{elapsed}, ETA {duration(seconds)}"
 
 
 class QuietProgress:
@@ -127,9 +129,11 @@ class LiveProgress:
             refresh_per_second=REFRESHES_PER_SECOND,
             transient=True,
         )
-        # However the process ends, Ctrl-C included, the terminal gets its cursor back.
+        # If nobody says that the run has ended (Ctrl-C), the display still ends in order.
         atexit.register(self.close)
         self._live.start()
+        # Rich hides the cursor; shown, it needs no restoring, not even after a kill.
+        self._console.show_cursor(True)
 
     def epoch_done(self, unit: str, epoch: int, metrics: Mapping[str, float]) -> None:
         self._tracker.epoch_done(unit, epoch, metrics)
@@ -145,10 +149,7 @@ class LiveProgress:
         atexit.unregister(self.close)
         live, self._live = self._live, None
         if live is not None:
-            try:
-                live.stop()
-            finally:
-                self._console.show_cursor(True)
+            live.stop()
 
     def _picture(self) -> RenderableType:
         tracker = self._tracker
@@ -184,8 +185,7 @@ class LiveProgress:
         lines = [Text(t, style="bold red") for t in troubles[-SHOWN_TROUBLES:]]
         if len(troubles) > SHOWN_TROUBLES:
             lines.insert(0, Text(f"{len(troubles)} units ended badly, the latest:", style="red"))
-        times = Text(f"elapsed {duration(tracker.elapsed())}, ETA {tracker.eta()}")
-        return Group(Text(self._title, style="bold"), times, grid, *lines)
+        return Group(Text(self._title, style="bold"), Text(tracker.times()), grid, *lines)
 
 
 class PlainProgress:
@@ -199,7 +199,7 @@ class PlainProgress:
 
     def run_started(self, run: RunFolder, units: Sequence[Unit], epochs: int) -> None:
         self._tracker = Tracker(epochs, [u.name for u in units], self._clock, self._clock())
-        self._say(f"{describe(run)}: {len(units)} units of up to {epochs} epochs")
+        self._say(f"{describe(run)}: {count(len(units), 'unit')}, {epochs} epochs")
 
     def epoch_done(self, unit: str, epoch: int, metrics: Mapping[str, float]) -> None:
         self._tracker.epoch_done(unit, epoch, metrics)
@@ -227,11 +227,7 @@ class PlainProgress:
 
     def _line(self) -> str:
         tracker = self._tracker
-        parts = [
-            f"{len(tracker.ended)}/{len(tracker.units)} units",
-            f"elapsed {duration(tracker.elapsed())}",
-            f"ETA {tracker.eta()}",
-        ]
+        parts = [f"{len(tracker.ended)}/{len(tracker.units)} units", tracker.times()]
         running = tracker.running()
         if running:
             at = [epoch for epoch, _ in running.values()]
@@ -257,7 +253,7 @@ def make_progress(console: Console, quiet: bool) -> Observer:
 
 def trouble(result: UnitResult) -> str:
     reason = f": {one_line(result.reason)}" if result.reason else ""
-    return f"{one_line(result.unit)} {result.state} after {result.epochs} epochs{reason}"
+    return f"{one_line(result.unit)} {result.state} after {count(result.epochs, 'epoch')}{reason}"
 
 
 def figures(metrics: Mapping[str, float]) -> tuple[str, str, str]:

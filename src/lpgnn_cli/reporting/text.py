@@ -35,6 +35,10 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def one_line(text: str) -> str:
     """Without line breaks and control characters, whatever a name or a reason contains."""
     return "".join(c for c in " ".join(text.split()) if c.isprintable())

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
+from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
 
 Array = NDArray[np.float64]
+
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class UnitData:
 
     @property
     def state(self) -> str:
-        return self.result.state if self.result else INTERRUPTED
+        if self.result:
+            return self.result.state
+        return INTERRUPTED if self.columns else NOT_RUN
 
     @property
     def epochs(self) -> int:
@@ -79,7 +83,7 @@ def finished(units: Sequence[UnitData]) -> list[UnitData]:
 
 
 def failed(units: Sequence[UnitData]) -> list[UnitData]:
-    return [u for u in units if u.state not in (FINISHED, INTERRUPTED)]
+    return [u for u in units if u.state in (DIVERGED, FAILED)]
 
 
 def common_curves(units: Sequence[UnitData]) -> Curves:
