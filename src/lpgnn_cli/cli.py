@@ -29,6 +29,9 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "train": Command("train a network and report its accuracy", "hydra"),
     "data": Command("list, describe and fetch datasets"),
+    "runs": Command("a table of past runs, to filter and to sort"),
+    "ui": Command("open the MLflow dashboard"),
+    "sync": Command("send to MLflow what it does not have yet of a run"),
     "doctor": Command("what is installed, what is missing, and the command that fixes it"),
     "completion": Command("print the script that makes TAB work in bash, zsh or fish"),
 }

@@ -9,11 +9,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from lpgnn_cli.commands.ui import ENVIRONMENT
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "fake_trainer.py"
@@ -81,16 +84,20 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        options = {
+            "--host": "127.0.0.1",
+            "--port": str(self.port),
+            "--workers": "1",
+            "--backend-store-uri": f"sqlite:///{self.folder / 'mlflow.db'}",
+            "--artifacts-destination": str(self.folder / "artifacts"),
+        }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
-            + ["--port", str(self.port), "--workers", "1"]
-            + ["--backend-store-uri", f"sqlite:///{self.folder / 'mlflow.db'}"]
-            + ["--artifacts-destination", str(self.folder / "artifacts")],
+            [sys.executable, "-m", "mlflow", "server", *chain(*options.items())],
             cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"},
+            env={**os.environ, **ENVIRONMENT},
         )
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:

@@ -138,9 +138,7 @@ def test_an_acknowledgement_that_got_lost_duplicates_nothing(
     for name in ("create_run", "metrics", "params", "tags", "artifact", "status"):
         real = getattr(Sender, name)
 
-        def loses_the_answer(
-            self: Sender, *args: Any, real: Any = real, name: str = name
-        ) -> Any:
+        def loses_the_answer(self: Sender, *args: Any, real: Any = real, name: str = name) -> Any:
             points = list(args[1]) if name == "metrics" else None
             answer = real(self, *(args if points is None else (args[0], points)))
             key = (name, str(args[1:]) if points is None else str(points))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import runs_root
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ def resolve_uri(configured: str | None) -> str:
 
 def sqlite_path(uri: str) -> Path | None:
     return Path(uri.removeprefix(_SQLITE)) if uri.startswith(_SQLITE) else None
+
+
+def existing_uri(given: str | None) -> str:
+    """A store to read: reading must not make a new one."""
+    uri = resolve_uri(given)
+    database = sqlite_path(uri)
+    if database is not None and not database.is_file():
+        raise UserError(f"there is nothing to show yet: {database} comes with the first run.")
+    return uri
 
 
 def artifact_root(database: Path) -> Path:

@@ -1,0 +1,170 @@
+"""`lpgnn runs`: a table of past runs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+
+from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
+from lpgnn_cli.tracking.query import Condition, select, value_of
+from lpgnn_cli.tracking.store import existing_uri
+
+# Wide enough for any row: what reads a pipe has no width.
+PIPE_WIDTH = 400
+SHOWN = {
+    "name",
+    "state",
+    "folder",
+    "started",
+    "dataset",
+    "propagation",
+    "aggregator",
+    "g",
+    "layers",
+}
+SHOWN |= {"cv/accuracy_mean", "honest/accuracy_mean", "test/violation_mean"}
+
+
+def main(argv: list[str]) -> int:
+    arguments = _parser().parse_args(argv)
+    conditions = [Condition.parse(text) for text in arguments.filters]
+    unreadable: Sequence[object] = ()
+    if arguments.store is None:
+        place = str(runs_root())
+        runs, unreadable = runs_in_folders(runs_root())
+    else:
+        place = existing_uri(arguments.store or None)
+        runs = runs_in_store(place)
+    chosen = select(runs, conditions, arguments.sort, arguments.reverse)[: arguments.limit]
+    if arguments.json:
+        print(json.dumps([_plain(run) for run in chosen], indent=1))
+    elif arguments.csv:
+        _print_csv(chosen)
+    elif chosen:
+        keys = [condition.key for condition in conditions] + [arguments.sort or "name"]
+        _print_table(chosen, [key for key in dict.fromkeys(keys) if key not in SHOWN])
+    else:
+        print(f"No runs in {place}." if not runs else f"None of {len(runs)} runs in {place} fits.")
+    for folder in unreadable:
+        print(f"lpgnn: {folder} has files that cannot be read; left out.", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lpgnn runs",
+        description="Past runs, from the run folders or from an MLflow store.",
+        epilog="example: lpgnn runs dataset=mutag 'cv/accuracy_mean>0.85' --sort cv/accuracy_mean",
+    )
+    parser.add_argument(
+        "filters",
+        nargs="*",
+        metavar="FILTER",
+        help="key=value, key!=value or key>number (also <, >=, <=); "
+        "key is any setting, metric, name, state or folder",
+    )
+    parser.add_argument("--sort", metavar="KEY", help="default: started, the newest first")
+    parser.add_argument("--reverse", action="store_true", help="the other way round")
+    parser.add_argument("--limit", type=int, metavar="N", help="show at most so many")
+    parser.add_argument(
+        "--store", nargs="?", const="", metavar="URI", help="read the MLflow store instead"
+    )
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--csv", action="store_true", help="everything known, as CSV")
+    output.add_argument("--json", action="store_true", help="everything known, as JSON")
+    return parser
+
+
+def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PIPE_WIDTH)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("started", "dataset", "model"):
+        table.add_column(title, no_wrap=True)
+    for title in ("best epoch %", "honest %", "violation"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for key in extra:
+        table.add_column(key, overflow="fold")
+    table.add_column("state")
+    table.add_column("folder", overflow="fold")
+    for run in runs:
+        table.add_row(
+            datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
+            run.params.get("dataset.name", ""),
+            _model(run),
+            _accuracy(run, "cv"),
+            _accuracy(run, "honest"),
+            _violation(run),
+            *[_short(value_of(run, key)) for key in extra],
+            run.state if run.synced else f"{run.state}, not synced",
+            _relative(run.folder),
+        )
+    console.print(table)
+
+
+def _model(run: PastRun) -> str:
+    """lagrangian/sum/squared/1, without G where there is none."""
+    names = [run.params.get(f"{group}.name", "") for group in ("propagation", "aggregator", "g")]
+    if names[0] != "lagrangian":
+        names.pop()
+    return "/".join([*names, run.params.get("layers", "")])
+
+
+def _accuracy(run: PastRun, kind: str) -> str:
+    mean = run.metrics.get(f"{kind}/accuracy_mean", math.nan)
+    std = run.metrics.get(f"{kind}/accuracy_std", math.nan)
+    return f"{100 * mean:.1f} ± {100 * std:.1f}" if math.isfinite(mean) else "-"
+
+
+def _violation(run: PastRun) -> str:
+    for part in ("test", "train"):
+        value = run.metrics.get(f"{part}/violation_mean")
+        if value is not None:
+            return f"{value:.2g}"
+    return "-"
+
+
+def _short(text: str | None) -> str:
+    try:
+        return f"{float(text or ''):g}"
+    except ValueError:
+        return text or "-"
+
+
+def _relative(folder: str) -> str:
+    """As it can be copied into the next command."""
+    relative = os.path.relpath(folder) if folder else ""
+    return folder if relative.startswith("..") else relative
+
+
+def _plain(run: PastRun) -> dict[str, object]:
+    return {
+        "started": datetime.fromtimestamp(run.started).isoformat(timespec="seconds"),
+        "name": run.name,
+        "state": run.state,
+        "synced": run.synced,
+        "folder": run.folder,
+        "metrics": {k: v for k, v in run.metrics.items() if math.isfinite(v)},
+        "params": run.params,
+    }
+
+
+def _print_csv(runs: Sequence[PastRun]) -> None:
+    own = ["started", "name", "state", "synced", "folder"]
+    keys = dict.fromkeys(key for run in runs for key in [*run.metrics, *run.params])
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*own, *keys])
+    for run in runs:
+        plain = _plain(run)
+        writer.writerow([*(plain[key] for key in own), *(value_of(run, key) for key in keys)])

@@ -1,0 +1,134 @@
+"""`lpgnn ui`: the MLflow dashboard on the project's store, on this machine only."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import IO
+
+from rich.console import Console
+
+from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.tracking.store import artifact_root, existing_uri, sqlite_path
+
+HOST = "127.0.0.1"
+PORT = 5000
+# It usually answers within 20 to 40 seconds.
+PATIENCE = 180.0
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    # Eight more processes, for jobs that a dashboard of ours never runs.
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+}
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="lpgnn ui", description="Open the MLflow dashboard; Ctrl-C stops it."
+    )
+    parser.add_argument("--port", type=int, default=PORT, help=f"default: {PORT}")
+    parser.add_argument("--uri", help="store to show; default: as for `lpgnn train`")
+    arguments = parser.parse_args(argv)
+    uri = existing_uri(arguments.uri)
+    if uri.startswith(("http://", "https://")):
+        print(f"The tracking server is a dashboard itself: {uri}")
+        return 0
+    console = Console()
+    port = _free_port(arguments.port, console)
+    # `kill` ends it like Ctrl-C: the server must not outlive us.
+    signal.signal(signal.SIGTERM, _interrupt)
+    with tempfile.TemporaryFile("w+") as log, _server(uri, port, log) as server:
+        try:
+            with console.status("the dashboard is starting (20 to 40 seconds)"):
+                if not console.is_terminal:
+                    console.print("The dashboard is starting (20 to 40 seconds).")
+                _wait_until_it_answers(server, port, log)
+            console.print(f"Dashboard: http://{HOST}:{port}  (Ctrl-C stops it)", highlight=False)
+            server.wait()
+            raise RunFailed(f"the dashboard ended by itself: {_last_words(log)}")
+        except KeyboardInterrupt:
+            console.print("The dashboard is stopped.")
+            return 0
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _free_port(wished: int, console: Console) -> int:
+    if not 0 < wished < 65536:
+        raise UserError(f"--port must be between 1 and 65535, not {wished}.")
+    for port in (wished, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            found = int(probe.getsockname()[1])
+        if found != wished:
+            console.print(f"Port {wished} is taken: using {found}.", highlight=False)
+        return found
+    raise UserError(f"no port is free on {HOST}.")
+
+
+@contextlib.contextmanager
+def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """`mlflow server` in a process group of its own, which does not outlive the block."""
+    command = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)]
+    command += ["--workers", "1", "--backend-store-uri", uri]
+    database = sqlite_path(uri)
+    if database is not None:
+        # Else it would make a folder of its own where it is started.
+        command += ["--default-artifact-root", artifact_root(database).as_uri()]
+        command += ["--artifacts-destination", artifact_root(database).as_uri()]
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        env={**ENVIRONMENT, **os.environ},
+    )
+    try:
+        yield server
+    finally:
+        _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    """Asks the server to end, then ends what is left of its group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(timeout=5)
+
+
+def _wait_until_it_answers(server: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RunFailed(f"the dashboard did not start: {_last_words(log)}")
+        try:
+            with direct.open(f"http://{HOST}:{port}/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise RunFailed(f"the dashboard does not answer after {PATIENCE:.0f} s: {_last_words(log)}")
+
+
+def _last_words(log: IO[str]) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log if line.strip()]
+    return lines[-1] if lines else "it said nothing."

@@ -1,0 +1,106 @@
+"""Past runs, from the run folders or from an MLflow store, in one shape."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lpgnn_cli.runfolder import RUNNING, RunFolder, RunRecord
+from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.tracking.state import read_state
+
+# Folders in which no run folder can be, and many files are.
+_SKIPPED = {"units", "figures", "mlartifacts"}
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """One run: what `lpgnn runs` shows, filters and sorts."""
+
+    name: str
+    started: float
+    state: str
+    synced: bool
+    folder: str
+    params: dict[str, str]
+    metrics: dict[str, float]
+    # The words of its command line: the names by which groups were chosen are here alone.
+    argv: list[str]
+
+
+def runs_in_folders(root: Path) -> tuple[list[PastRun], list[Path]]:
+    """The runs below `root`, and the folders whose files cannot be read."""
+    runs, unreadable = [], []
+    for path in _run_folders(root):
+        try:
+            runs.append(_from_folder(RunFolder(path)))
+        except (OSError, ValueError, TypeError, KeyError):
+            unreadable.append(path)
+    return runs, unreadable
+
+
+def _run_folders(root: Path) -> Iterator[Path]:
+    for folder, children, files in os.walk(root):
+        children[:] = sorted(set(children) - _SKIPPED)
+        if "run.json" in files:
+            yield Path(folder)
+
+
+def _from_folder(run: RunFolder) -> PastRun:
+    record = run.read_record()
+    params = read_flat_config(run.config_path)
+    summary = run.read_summary()
+    return PastRun(
+        name=record.name,
+        started=record.started,
+        state=record.actual_state(),
+        synced=_is_synced(run, record, params),
+        folder=str(run.path),
+        params=params,
+        metrics={k: float(v) for k, v in summary.items() if isinstance(v, int | float)},
+        argv=record.argv,
+    )
+
+
+def _is_synced(run: RunFolder, record: RunRecord, params: dict[str, str]) -> bool:
+    """Whether MLflow has all of it, as far as it is meant to have it."""
+    state = read_state(run)
+    if state is not None:
+        return state.complete or record.actual_state() == RUNNING
+    return params.get("tracking.name") != "mlflow"
+
+
+def runs_in_store(uri: str) -> list[PastRun]:
+    """The parent runs that lpgnn made in any experiment of the store."""
+    from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+    from lpgnn_cli.tracking.store import open_client
+
+    client = open_client(uri)
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    runs: list[PastRun] = []
+    token: str | None = None
+    while True:
+        page = client.search_runs(
+            experiments,
+            filter_string=f"tags.`{UNIT_TAG}` IS NULL AND tags.`{RUN_TAG}` LIKE '%'",
+            page_token=token,
+        )
+        for run in page:
+            tags = run.data.tags
+            runs.append(
+                PastRun(
+                    name=run.info.run_name or "",
+                    started=run.info.start_time / 1000,
+                    state=tags.get("state", RUNNING),
+                    synced=True,
+                    folder=tags.get("folder", ""),
+                    params=dict(run.data.params),
+                    metrics=dict(run.data.metrics),
+                    argv=tags.get("command", "").split()[1:],
+                )
+            )
+        token = page.token
+        if not token:
+            return runs
