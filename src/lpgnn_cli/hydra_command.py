@@ -38,7 +38,10 @@ def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
         return 0
     if not args.hydra_help:
         check_overrides(loader, config_name, args.overrides, multirun=args.multirun)
-    _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
+    try:
+        _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
     return 0
 
 

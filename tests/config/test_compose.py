@@ -1,0 +1,93 @@
+"""From overrides to a typed config, and the sentences that answer mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lpgnn_cli.config import dataset, model, training
+from lpgnn_cli.config.compose import check_overrides, compose, conf_dir, make_loader
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.tracking import TrackingConfig
+from lpgnn_cli.errors import UserError
+
+LOADER = make_loader()
+
+
+def test_the_default_is_typed_from_end_to_end() -> None:
+    config = compose("train")
+    assert isinstance(config, TrainConfig)
+    assert isinstance(config.dataset, dataset.TuConfig)
+    assert isinstance(config.propagation, model.LagrangianConfig)
+    assert isinstance(config.lr, training.LearningRates)
+    assert type(config.tracking) is not TrackingConfig
+
+
+def test_overrides_reach_the_typed_config() -> None:
+    config = compose(
+        "train", ["g=abs_eps", "g.eps=0.5", "layers=2", "state=[8,2]", "lr.theta=1e-3"]
+    )
+    assert isinstance(config.g, model.InsensitiveConstraintConfig)
+    assert (config.g.eps, config.layers, config.state, config.lr.theta) == (0.5, 2, [8, 2], 0.001)
+
+
+def test_a_dataset_brings_its_protocol_and_the_command_line_wins() -> None:
+    assert compose("train", ["dataset=karate"]).protocol.name == "transductive"
+    assert compose("train", ["dataset=clique"]).protocol.name == "holdout"
+    assert compose("train", ["dataset=clique", "protocol=kfold"]).protocol.name == "kfold"
+
+
+def test_conf_is_where_the_package_says() -> None:
+    assert (conf_dir() / "train.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ("theta=1", "there is no setting theta. Did you mean lr.theta?"),
+        ("+foo=1", "there is no setting foo. `--help` lists all settings."),
+        ("++lr.thet=1", "there is no setting lr.thet. Did you mean lr.theta"),
+        ("+layers=2", "layers exists already: write layers=<value>, without the +."),
+        ("zzz=1", "there is no setting zzz. `--help` lists all settings."),
+        ("state=8", "state must be a list, such as state=[16]."),
+        ("state=[a]", "state[0] must be a whole number, not a."),
+        ("epochs=1.5", "epochs must be a whole number, not 1.5."),
+        ("lr.theta=fast", "lr.theta must be a number, not fast."),
+        ("quiet=maybe", "quiet must be true or false"),
+        ("layers=null", "layers cannot be null."),
+        ("lr=3", "lr is not a single setting"),
+        ("layers=1,2", "layers=1,2 has several values: add -m to run each of them"),
+        ("experiment=nope", "experiment has no option nope."),
+        ("recipe=lagrangian/karte", "recipe has no option lagrangian/karte. Did you mean"),
+        ("recipe=null", "recipe cannot be null: write ~recipe."),
+        ("g=null", "g cannot be null: choose abs, abs_eps"),
+        ("dataset=_tu", "dataset has no option _tu. Did you mean tu?"),
+        ("dataset=tu", "dataset.name has no value yet: add dataset.name=..."),
+        ("~layers", "layers has no value: add layers=..."),
+        ("=3", "=3 has no key"),
+        ("layers", "layers cannot be read as a setting"),
+        ("layers=${nope}", "layers: Interpolation key 'nope' not found"),
+        ("readout.pool=summ", "readout.pool must be one of sum, mean, not summ. Did you mean sum?"),
+        ("lr.theta=inf", "lr.theta must be a finite number, not inf."),
+        ("hydra.nope=1", "hydra.nope: Key 'nope' not in 'HydraConf'"),
+    ],
+)
+def test_a_mistake_becomes_one_sentence(overrides: str, sentence: str) -> None:
+    with pytest.raises(UserError) as raised:
+        compose("train", [overrides])
+    assert str(raised.value).startswith(sentence)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_recipe_can_be_left_out() -> None:
+    assert compose("train", ["dataset=karate", "~recipe"]).layers == compose("train").layers
+
+
+def test_a_multirun_is_checked_value_by_value() -> None:
+    check_overrides(LOADER, "train", ["layers=1,2", "g=abs,squared"], multirun=True)
+    check_overrides(LOADER, "train", ["seed=range(0,3)"], multirun=True)
+    check_overrides(LOADER, "train", [], multirun=True)
+    check_overrides(LOADER, "train", ["lr.theta=interval(0.1,1)"], multirun=True)
+    with pytest.raises(UserError, match=r"lr\.theta must be greater than 0"):
+        check_overrides(LOADER, "train", ["layers=1,2", "lr.theta=1,-1"], multirun=True)
+    with pytest.raises(UserError, match="layers must be a whole number, not x"):
+        check_overrides(LOADER, "train", ["layers=1,x"], multirun=True)
