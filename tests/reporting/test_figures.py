@@ -185,7 +185,7 @@ def test_embedding_shows_beginning_middle_and_end(make_run):
     with style():
         figure = draw_stages(states, "title")
     titles = [panel.get_title() for panel in figure.axes]
-    assert titles == ["beginning: epoch 10", "middle: epoch 160", "end: epoch 310"]
+    assert titles == ["beginning: epoch 10", "half way: epoch 160", "end: epoch 310"]
     panel = figure.axes[-1]
     assert len({line.get_marker() for line in panel.lines}) == 4
     assert len({line.get_markerfacecolor() for line in panel.lines}) == 4

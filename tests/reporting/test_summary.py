@@ -80,6 +80,18 @@ def test_all_nodes_supervised_reports_train_accuracy_and_says_so(make_run):
     assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
 
 
+def test_a_test_part_that_is_the_training_part_is_not_reported_as_a_test(make_run):
+    columns = {"train/accuracy": [0.3, 0.9], "test/accuracy": [0.4, 1.0]}
+    protocol = {"name": "transductive", "supervised_per_class": None}
+    summary = summarise(make_run([columns], config={"protocol": protocol}))
+    assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
+    assert summary["honest/accuracy_mean"] == pytest.approx(0.9)
+    protocol["supervised_per_class"] = 1
+    summary = summarise(make_run([columns], config={"protocol": protocol}))
+    assert summary["honest/rule"] == "last epoch"
+    assert summary["honest/accuracy_mean"] == pytest.approx(1.0)
+
+
 def test_violations_are_those_of_the_selected_epochs(make_run):
     columns = {
         "test/accuracy": [0.5, 0.6],

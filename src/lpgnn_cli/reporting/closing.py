@@ -27,7 +27,7 @@ from lpgnn_cli.reporting.text import (
     read_config,
     write_plain,
 )
-from lpgnn_cli.reporting.units import NOT_RUN, read_units
+from lpgnn_cli.reporting.units import NOT_RUN, accuracy_metric, read_units
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, UnitResult
 
 MANY_UNITS = 20
@@ -61,7 +61,7 @@ def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
 def _compose(run: RunFolder, elapsed: float) -> Closing:
     summary = run.read_summary()
     units = read_units(run)
-    rows = fold_rows(units, summary.get("cv/best_epoch"))
+    rows = fold_rows(units, accuracy_metric(run, units), summary.get("cv/best_epoch"))
     results = [u.result for u in units if u.result]
     closing = Closing(describe(run))
     closing.header, closing.rows = _table(rows, str(summary.get("honest/rule", "")))

@@ -87,19 +87,24 @@ def read_states(path: Path) -> States | None:
 def draw_stages(states: States, title: str) -> Figure:
     """Beginning, middle and end side by side, on the same axes."""
     last = len(states.epochs) - 1
-    middle = int(np.abs(states.epochs - (states.epochs[0] + states.epochs[-1]) / 2).argmin())
-    stages = list(dict.fromkeys([0, middle, last]))
+    stages = list(dict.fromkeys([0, _half_way(states.states), last]))
     names = {0: "beginning", last: "end"}
     figure = new_figure(3.7 * len(stages) + 0.6, 4.6, title)
     panels = figure.subplots(1, len(stages), squeeze=False, sharex=True, sharey=True)[0]
     for panel, stage in zip(panels, stages, strict=True):
         Scene(panel, states).show(stage)
-        name = names.get(stage, "middle")
+        name = names.get(stage, "half way")
         panel.set_title(f"{name}: epoch {states.epochs[stage]}")
         panel.set_xlabel("state 1")
     panels[0].set_ylabel("state 2")
     _add_legend(figure, panels[0])
     return figure
+
+
+def _half_way(states: Array) -> int:
+    """Where the nodes have half of their way before them: most of it is made in few epochs."""
+    distance = np.linalg.norm(states - states[-1], axis=2).mean(axis=1)
+    return int(np.abs(distance - distance[0] / 2).argmin())
 
 
 def draw_film(states: States, title: str, path: Path) -> None:

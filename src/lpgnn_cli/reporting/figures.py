@@ -15,11 +15,12 @@ from lpgnn_cli.reporting.embedding import draw_embedding
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.reporting.summary import ALL_SUPERVISED
 from lpgnn_cli.reporting.text import compact, describe
-from lpgnn_cli.reporting.units import Array, Curves, common_curves, read_units
+from lpgnn_cli.reporting.units import Array, Curves, all_supervised, common_curves, read_units
 from lpgnn_cli.runfolder import RunFolder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 PARTS = ("train", "val", "test")
@@ -42,6 +43,9 @@ def make_figures(run: RunFolder) -> list[Path]:
     names = [unit.name for unit in run.read_record().units]
     predictions = read_predictions(run, names)
     residuals = read_residuals(run, names)
+    if all_supervised(run):
+        curves = curves.without("test")
+        residuals.pop("test", None)
     title = describe(run)
     run.figures.mkdir(exist_ok=True)
     with style():
@@ -98,8 +102,9 @@ def draw_constraints(curves: Curves, title: str) -> Figure | None:
                 values = curves.values[metric]
                 name = part if label == "" else f"{part}, {label}"
                 _draw_positive(panel, curves.epochs, values, colour, dashes, name)
-        if any(line.get_ydata().size for line in panel.lines):
+        if any(len(np.asarray(line.get_ydata())) for line in panel.lines):
             panel.set_yscale("log")
+            _label_log_axis(panel.yaxis)
         panel.set(xlabel="epoch", ylabel=quantity.replace("_", " "))
         panel.set_title(_over_units(quantities[quantity], curves, "min to max"))
         panel.legend(loc="best")
@@ -247,15 +252,27 @@ def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
             continue
         zero = 100 * np.mean(values == 0)
         note = f", {zero:.0f} % zero" if zero else ""
-        label = f"{name} ({len(values)}): median {compact(float(np.median(values)))}{note}"
+        label = f"{name} ({len(values):,}): median {compact(float(np.median(values)))}{note}"
         share = 100 * np.histogram(values, bins)[0] / len(values)
         panel.stairs(share, bins, color=colour, alpha=0.25, fill=True)
         panel.stairs(share, bins, color=colour, linewidth=1.4, label=label)
         tallest = max(tallest, float(share.max()))
     panel.set_xscale("log")
+    _label_log_axis(panel.xaxis)
     # Room for the legend above the bars.
     panel.set_ylim(0, 1.3 * max(tallest, 1))
     panel.set_ylabel("share (%)")
+
+
+def _label_log_axis(axis: Axis) -> None:
+    """Labels at the decades, and between them where there are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < 1000 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _layers(curves: Curves, part: str, quantity: str) -> dict[str, str]:

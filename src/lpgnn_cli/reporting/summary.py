@@ -55,21 +55,20 @@ def summarise(run: RunFolder) -> dict[str, Any]:
     """Computes summary.json, curves.csv and folds.csv from the units' own files."""
     units = read_units(run)
     curves = common_curves(units)
-    summary = _summary(units, curves)
+    metric = accuracy_metric(run, units)
+    summary = _summary(units, curves, metric)
     best_epoch = summary.get("cv/best_epoch")
     write_atomically(run.path / "curves.csv", _curves_csv(curves))
-    write_atomically(run.path / "folds.csv", _folds_csv(fold_rows(units, best_epoch)))
+    write_atomically(run.path / "folds.csv", _folds_csv(fold_rows(units, metric, best_epoch)))
     run.write_summary(summary)
     return summary
 
 
-def fold_rows(units: Sequence[UnitData], cv_best_epoch: int | None) -> list[FoldRow]:
-    metric = accuracy_metric(units)
+def fold_rows(units: Sequence[UnitData], metric: str, cv_best_epoch: int | None) -> list[FoldRow]:
     return [_fold_row(unit, metric, cv_best_epoch) for unit in units]
 
 
-def _summary(units: Sequence[UnitData], curves: Curves) -> dict[str, Any]:
-    metric = accuracy_metric(units)
+def _summary(units: Sequence[UnitData], curves: Curves, metric: str) -> dict[str, Any]:
     done = finished(units)
     summary: dict[str, Any] = {
         "units": len(units),
@@ -91,10 +90,10 @@ def _summary(units: Sequence[UnitData], curves: Curves) -> dict[str, Any]:
     summary["honest/accuracy_mean"] = _mean(honest)
     summary["honest/accuracy_std"] = _std(honest)
     summary["honest/epoch_mean"] = _mean([u.result.selected_epoch for u in done if u.result])
-    for name in ("train/accuracy", "train/violation", "test/violation"):
-        key = f"{name}_mean"
-        source = name if name.endswith("accuracy") else key
-        summary[key] = _mean(_values(u.selected(source) for u in done))
+    summary["train/accuracy_mean"] = _mean(_values(u.selected("train/accuracy") for u in done))
+    for part in dict.fromkeys(("train", metric.split("/")[0])):
+        name = f"{part}/violation_mean"
+        summary[name] = _mean(_values(u.selected(name) for u in done))
     summary |= _inference(done)
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
@@ -119,7 +118,7 @@ def _fold_row(data: UnitData, metric: str, cv_best_epoch: int | None) -> FoldRow
     if cv_best_epoch and len(curve) and data.state == FINISHED:
         at_best = min(cv_best_epoch, len(curve)) - 1
     result = data.result
-    part = "test" if "test/violation_mean" in (result.metrics if result else {}) else "train"
+    part = metric.split("/")[0]
     return FoldRow(
         unit=data.name,
         fold=data.unit.fold,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from omegaconf import OmegaConf
 
+from lpgnn_cli.reporting.text import read_config
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
 
 Array = NDArray[np.float64]
@@ -53,6 +55,10 @@ class Curves:
     def num_units(self) -> int:
         return len(next(iter(self.values.values()), np.empty(0)))
 
+    def without(self, part: str) -> Curves:
+        kept = {n: v for n, v in self.values.items() if not n.startswith(f"{part}/")}
+        return Curves(self.epochs, kept)
+
     def mean(self, metric: str) -> Array:
         return np.asarray(self.values[metric].mean(axis=0))
 
@@ -69,13 +75,21 @@ def read_units(run: RunFolder) -> list[UnitData]:
     ]
 
 
-def accuracy_metric(units: Sequence[UnitData]) -> str:
-    """The metric a run is judged by: where every node is supervised there is nothing to test on."""
+def accuracy_metric(run: RunFolder, units: Sequence[UnitData]) -> str:
+    """The metric a run is judged by; where every node is supervised there is nothing to test on."""
     tested = any(
         "test/accuracy" in u.columns or (u.result and "test/accuracy" in u.result.metrics)
         for u in units
     )
-    return "test/accuracy" if tested else "train/accuracy"
+    return "test/accuracy" if tested and not all_supervised(run) else "train/accuracy"
+
+
+def all_supervised(run: RunFolder) -> bool:
+    """Whether the nodes that are scored as test nodes are the training nodes themselves."""
+    protocol = OmegaConf.select(read_config(run), "protocol", default=None) or {}
+    return (
+        protocol.get("name") == "transductive" and protocol.get("supervised_per_class", 0) is None
+    )
 
 
 def finished(units: Sequence[UnitData]) -> list[UnitData]:
