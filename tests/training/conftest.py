@@ -1,0 +1,122 @@
+"""Small batches, learners and units in training; no test sees another's runs or cores."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from lpgnn_cli.config.compose import compose
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.training.build import build_learner
+from lpgnn_cli.training.evaluation import Part
+from lpgnn_cli.training.experiment import Experiment
+from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.training.learner import Learner
+from lpgnn_cli.runfolder import RunFolder
+
+# Nothing but the folder, one core, no figures.
+SOBER = ("tracking=none", "threads=1", "protocol.workers=1", "device=cpu", "figures=false")
+
+MakeBatch = Callable[..., GraphBatch]
+MakeConfig = Callable[..., TrainConfig]
+MakeLearner = Callable[..., Learner]
+MakeTasks = Callable[..., list[UnitTask]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of all runs, and a cache beside it."""
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LPGNN_SEGMENT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+@functools.cache
+def _composed(overrides: tuple[str, ...]) -> TrainConfig:
+    return compose("train", [*SOBER, *overrides])
+
+
+@pytest.fixture
+def make_config() -> MakeConfig:
+    """The config of `lpgnn train` with these overrides, without a recipe unless that is asked."""
+
+    def make(*overrides: str, recipe: bool = False) -> TrainConfig:
+        words = overrides if recipe else (*overrides, "~recipe")
+        return copy.deepcopy(_composed(words))
+
+    return make
+
+
+@pytest.fixture
+def make_batch() -> MakeBatch:
+    """Random connected graphs of the given sizes, in double precision."""
+
+    def make(
+        sizes: Sequence[int] = (5, 6, 4),
+        *,
+        labels: int = 2,
+        arc_labels: int = 1,
+        classes: int = 2,
+        level: TargetLevel = "graph",
+        seed: int = 0,
+    ) -> GraphBatch:
+        generator = torch.Generator().manual_seed(seed)
+        source, target, start = [], [], 0
+        for size in sizes:
+            for v in range(1, size):
+                u = int(torch.randint(0, v, (), generator=generator))
+                extra = int(torch.randint(0, v, (), generator=generator))
+                for w in {u, extra}:
+                    source += [start + w, start + v]
+                    target += [start + v, start + w]
+            start += size
+        items = len(sizes) if level == "graph" else start
+        real = {"dtype": torch.float64, "generator": generator}
+        return GraphBatch.from_arcs(
+            features=torch.randn(start, labels, **real),
+            source=torch.tensor(source),
+            target=torch.tensor(target),
+            arc_labels=torch.randn(len(source), arc_labels, **real),
+            graph_ptr=torch.tensor([0, *sizes]).cumsum(0),
+            targets=torch.arange(items) % classes,
+            target_level=level,
+            num_classes=classes,
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_learner() -> MakeLearner:
+    """A learner with seeded weights on these parts; a batch stands for the part of its graphs."""
+
+    def make(config: TrainConfig, seed: int = 0, **parts: Part | GraphBatch) -> Learner:
+        torch.manual_seed(seed)
+        return build_learner(
+            config, {k: p if isinstance(p, Part) else Part(p) for k, p in parts.items()}
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_tasks(tmp_path: Path) -> MakeTasks:
+    """The units of a config, as a run in the folder `run` of this test."""
+
+    def make(config: TrainConfig, run: str = "run") -> list[UnitTask]:
+        return Experiment.prepare(config).tasks(RunFolder(tmp_path / run))
+
+    return make
