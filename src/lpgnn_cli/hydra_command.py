@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.cli import Command, report
-from lpgnn_cli.config.compose import check_overrides, conf_dir, make_loader, to_typed
+from lpgnn_cli.config.compose import check_overrides, conf_dir, load, make_loader, to_typed
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import RunFailed, UserError
 
@@ -36,7 +36,9 @@ def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
 
         print(describe(loader, config_name, args.overrides, name, command.summary))
         return 0
-    if not args.hydra_help:
+    if args.cfg or args.info:
+        load(loader, config_name, args.overrides)
+    elif not args.hydra_help:
         check_overrides(loader, config_name, args.overrides, multirun=args.multirun)
     try:
         _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)

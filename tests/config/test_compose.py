@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lpgnn_cli.cli import COMMANDS
 from lpgnn_cli.config import dataset, model, training
-from lpgnn_cli.config.compose import check_overrides, compose, conf_dir, make_loader
+from lpgnn_cli.config.compose import check_overrides, compose, conf_dir, load, make_loader
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
@@ -34,6 +35,14 @@ def test_a_dataset_brings_its_protocol_and_the_command_line_wins() -> None:
     assert compose("train", ["dataset=karate"]).protocol.name == "transductive"
     assert compose("train", ["dataset=clique"]).protocol.name == "holdout"
     assert compose("train", ["dataset=clique", "protocol=kfold"]).protocol.name == "kfold"
+
+
+@pytest.mark.parametrize("command", [n for n, c in COMMANDS.items() if c.kind == "hydra"])
+def test_hydra_makes_no_folder_and_no_log_for_a_single_run(command: str) -> None:
+    config = load(LOADER, command, [])  # conf/_hydra.yaml, named in the command's defaults list
+    assert (config.hydra.run.dir, config.hydra.output_subdir) == (".", None)
+    assert config.hydra.job_logging.root is None
+    assert "runs" in config.hydra.sweep.dir
 
 
 def test_conf_is_where_the_package_says() -> None:

@@ -152,7 +152,7 @@ def _data() -> Iterator[Finding]:
     if on_disk:
         yield Finding("", f"on disk: {', '.join(on_disk)}")
     if absent:
-        fix = f"lpgnn train dataset={absent[0]}   (downloads it; likewise the others)"
+        fix = f"lpgnn data prepare {' '.join(absent)}"
         yield Finding("", f"not here yet: {', '.join(absent)}", fix)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import hydra.version
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -70,20 +71,20 @@ def load(
         raise UserError(explain(error, loader, config_name, words)) from error
 
 
-def to_typed(config: DictConfig) -> TrainConfig:
-    """The dataclasses of a composed config (without Hydra's part), in range."""
+def to_typed(config: DictConfig) -> Any:
+    """The command's root dataclass from a composed config (without Hydra's part), in range."""
     try:
         typed = OmegaConf.to_object(config)
     except OmegaConfBaseException as error:
         raise UserError(explain(error)) from error
-    assert isinstance(typed, TrainConfig)
     check(typed)
     return typed
 
 
-def compose(command: str, overrides: Sequence[str] = ()) -> TrainConfig:
+def compose(command: Literal["train"], overrides: Sequence[str] = ()) -> TrainConfig:
     """What `lpgnn <command> <overrides>` would run with."""
-    return to_typed(_without_hydra(load(make_loader(), command, overrides)))
+    config: TrainConfig = to_typed(_without_hydra(load(make_loader(), command, overrides)))
+    return config
 
 
 def check_overrides(

@@ -78,8 +78,8 @@ def describe(
         "",
         "Groups, each with its options; the chosen one is in brackets:",
     ]
-    for group in sorted(groups(loader)):
-        chosen = choices.get(group)
+    for group in sorted(group for group in groups(loader) if group in choices):
+        chosen = choices[group]
         listed = [f"[{o}]" if o == chosen else o for o in options(loader, group)]
         if listed:
             lines += _entry(group, ", ".join(listed), width, indent=14)
@@ -89,7 +89,7 @@ def describe(
     for name in [*(n for n in names if n not in nested), *nested]:
         if name in nested:
             lines.append("")
-        if name in choices:
+        if choices.get(name):
             lines.append(f"  {name}={choices[name]}")
             lines += wrap(titles.get(name, ""), width, initial_indent="  ", subsequent_indent="  ")
         for key, value in _leaves(config, name):

@@ -149,6 +149,8 @@ def _unknown_key(
             continue
         if OmegaConf.select(base, key, throw_on_missing=False) is not None:
             continue
+        if key in base.hydra.runtime.choices:  # a group without a folder, so without options
+            return f"{key} has no option {override.value()}. It has none."
         return _missing_here(loader, base, key, [*known_groups, *keys])
     return None
 

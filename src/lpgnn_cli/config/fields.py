@@ -31,7 +31,9 @@ class Range:
     def __str__(self) -> str:
         parts = []
         if self.low is not None:
-            parts.append(f"greater than {self.low:g}" if self.low_open else f"at least {self.low:g}")
+            parts.append(
+                f"greater than {self.low:g}" if self.low_open else f"at least {self.low:g}"
+            )
         if self.high is not None:
             parts.append(f"less than {self.high:g}" if self.high_open else f"at most {self.high:g}")
         return " and ".join(parts)

@@ -24,9 +24,7 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
                 config[key] = value
         typed = OmegaConf.to_object(config)
     except (OmegaConfBaseException, TypeError) as error:
-        raise UserError(
-            f"the config was written by another version of lpgnn: {error}."
-        ) from error
+        raise UserError(f"the config was written by another version of lpgnn: {error}.") from error
     assert isinstance(typed, TrainConfig)
     check(typed)
     return typed

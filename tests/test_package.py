@@ -1,0 +1,94 @@
+"""What is shipped, and what the process is told at start-up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lpgnn_cli.allocator import tune_allocator
+from lpgnn_cli.config.compose import conf_dir
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    place = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(place)]
+    done = subprocess.run([*words, str(REPOSITORY)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (path,) = place.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_carries_conf_and_data_and_nothing_of_the_workshop(
+    wheel: zipfile.ZipFile,
+) -> None:
+    names = set(wheel.namelist())
+    for path in conf_dir().rglob("*.yaml"):
+        assert f"lpgnn_cli/conf/{path.relative_to(conf_dir()).as_posix()}" in names
+    source = REPOSITORY / "src"
+    for path in (source / "lpgnn_cli").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert path.relative_to(source).as_posix() in names
+    tops = {name.split("/")[0] for name in names}
+    assert sorted(top.split("-")[0] for top in tops) == ["lpgnn_cli", "lpgnn_cli"]
+
+
+def test_a_plain_install_never_needs_a_compiler(wheel: zipfile.ZipFile) -> None:
+    metadata = next(name for name in wheel.namelist() if name.endswith("METADATA"))
+    required = [
+        line
+        for line in wheel.read(metadata).decode().splitlines()
+        if line.startswith("Requires-Dist") and "extra ==" not in line
+    ]
+    assert any("torch<3" in line for line in required)
+    assert not any("scatter" in line for line in required)
+
+
+def test_constraints_pin_everything_the_project_names() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    pins = {}
+    for line in (REPOSITORY / "constraints.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, version = line.split("==")
+            pins[name.lower().replace("_", "-")] = version
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["lint"], *extras["scatter"]]
+    names = {requirement.split(">")[0].lower().replace("_", "-") for requirement in wanted}
+    assert names - pins.keys() == set()
+    assert "+" not in pins["torch"]  # a local version such as +cpu is not on every registry
+
+
+def test_the_allocator_keeps_large_blocks_on_glibc_and_is_harmless_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert isinstance(tune_allocator(), bool)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert tune_allocator() is False
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts Linux page faults")
+def test_a_freed_block_is_used_again_without_page_faults() -> None:
+    script = (
+        "import resource\n"
+        "from lpgnn_cli.allocator import tune_allocator\n"
+        "tuned = tune_allocator()\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "for _ in range(3): bytearray(40_000_000)\n"
+        "before = faults()\n"
+        "for _ in range(20): bytearray(40_000_000)\n"
+        "print(int(tuned), faults() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    tuned, faults = map(int, done.stdout.split())
+    if not tuned:
+        pytest.skip("not glibc")
+    # 40 MB are about 9,800 pages; untuned, each of the 20 blocks faults them in again.
+    assert faults < 2_000
