@@ -42,7 +42,11 @@ def main() -> None:
     for heading in ("nodes", "arcs", *VARIANTS, "plain / lpgnn"):
         table.add_column(heading, justify="right")
     for dataset in arguments.datasets:
-        size, seconds = compare(dataset, arguments.epochs)
+        try:
+            size, seconds = compare(dataset, arguments.epochs)
+        except EOFError:
+            table.add_row(dataset, *["-"] * (len(VARIANTS) + 3))
+            continue
         medians = {name: statistics.median(values) for name, values in seconds.items()}
         ratio = medians["plain"] / medians["lpgnn"]
         milliseconds = [f"{1e3 * medians[name]:.1f}" for name in VARIANTS]
@@ -82,7 +86,7 @@ def ask(child: subprocess.Popen[str]) -> list[str]:
     assert child.stdout is not None
     answer = child.stdout.readline().split()
     if not answer:
-        sys.exit("a child process ended; its message is above.")
+        raise EOFError("a child process ended early; it said why on stderr")
     return answer
 
 
@@ -96,7 +100,12 @@ def run_child(name: str, dataset: str) -> None:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    epoch, nodes, arcs = build_epoch(name, dataset)
+    from lpgnn_cli.errors import UserError
+
+    try:
+        epoch, nodes, arcs = build_epoch(name, dataset)
+    except UserError as error:
+        sys.exit(f"{dataset}: {error}")
     for _ in range(WARM_UP_EPOCHS):
         epoch()
     print(nodes, arcs, flush=True)

@@ -13,19 +13,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 from torch.nn import functional
 
-_ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "tanh": nn.Tanh,
-    "relu": nn.ReLU,
-    "sigmoid": nn.Sigmoid,
-    "elu": nn.ELU,
-    "leaky_relu": nn.LeakyReLU,
-    "gelu": nn.GELU,
-    "identity": nn.Identity,
-}
-
-
-def activation(name: str) -> nn.Module:
-    return _ACTIVATIONS[name]()
+from lpgnn_cli.model.activations import activation as build_activation
 
 
 def normalisation(name: str, size: int) -> nn.Module:
@@ -99,8 +87,8 @@ class MLP(nn.Module):
         return self.after_first(self.first(x))
 
 
-def _hidden_layer(size: int, activation_name: str, dropout: float, norm: str) -> nn.Module:
-    layers = [normalisation(norm, size), activation(activation_name), nn.Dropout(dropout)]
+def _hidden_layer(size: int, activation: str, dropout: float, norm: str) -> nn.Module:
+    layers = [normalisation(norm, size), build_activation(activation), nn.Dropout(dropout)]
     return nn.Sequential(
         *(
             layer

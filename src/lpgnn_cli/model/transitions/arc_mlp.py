@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from lpgnn_cli.config.model import ArcMlpConfig
-from lpgnn_cli.model.mlp import activation
+from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
 from lpgnn_cli.ops import gather_source, gather_target, sum_incoming
 
@@ -50,9 +50,7 @@ class ArcMlp(Transition):
         source_NH = add_products([state_NS, label_NL], blocks[:2])
         target_NH = add_products([own_NS, label_NL], blocks[4:], self.h.first.bias)
         first_AH = gather_source(source_NH, batch.arcs) + gather_target(target_NH, batch.arcs)
-        if batch.arc_in.shape[1] == 0:
-            return first_AH
-        return first_AH + add_products([batch.arc_out, batch.arc_in], blocks[2:4])
+        return add_products([batch.arc_out, batch.arc_in], blocks[2:4], first_AH)
 
     def _aggregate(self, messages_AH: Tensor, batch: GraphBatch) -> Tensor:
         summed_NH = sum_incoming(messages_AH, batch.arcs)

@@ -67,10 +67,10 @@ class BlockMLP(MLP):
 
 
 def add_products(
-    blocks: Sequence[Tensor], weights: Sequence[Tensor], bias: Tensor | None = None
+    blocks: Sequence[Tensor], weights: Sequence[Tensor], start: Tensor | None = None
 ) -> Tensor:
-    """`linear(cat(blocks), cat(weights), bias)` without the concatenations."""
-    total = bias
+    """start (say, a bias) + `linear(cat(blocks), cat(weights))`, without the concatenations."""
+    total = start
     for block, weight in zip(blocks, weights, strict=True):
         if block.shape[1] == 0:
             continue

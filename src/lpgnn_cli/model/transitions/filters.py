@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lpgnn_cli.config.model import FilterConfig
-from lpgnn_cli.model.mlp import activation
+from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
 from lpgnn_cli.model.transitions.shift import GraphShift
 from lpgnn_cli.ops import Neighbourhood, segment_mean

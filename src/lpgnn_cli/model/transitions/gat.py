@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lpgnn_cli.config.model import GatConfig
-from lpgnn_cli.model.mlp import activation, linear_layer
+from lpgnn_cli.model.activations import activation
+from lpgnn_cli.model.mlp import linear_layer
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
 from lpgnn_cli.ops import gather_source, gather_target, segment_max, sum_incoming
 
@@ -45,9 +46,8 @@ class Gat(Transition):
         target_NK = (value_NKO * self.target_score_KO).sum(dim=2)
         own_NK = functional.leaky_relu(source_NK + target_NK, SLOPE)
         arc_AK = gather_source(source_NK, arcs) + gather_target(target_NK, arcs)
-        if self.arc_size > 0:
-            weights = self.arc_score.split_with_sizes([self.arc_size] * 2, dim=1)
-            arc_AK = arc_AK + add_products([batch.arc_out, batch.arc_in], weights)
+        weights = self.arc_score.split_with_sizes([self.arc_size] * 2, dim=1)
+        arc_AK = add_products([batch.arc_out, batch.arc_in], weights, arc_AK)
         arc_AK = functional.leaky_relu(arc_AK, SLOPE)
 
         # A softmax over the arcs into v and v itself; the largest score is taken off for safety.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from lpgnn_cli.config.model import AggregatorConfig
-from lpgnn_cli.model.mlp import activation, linear_layer
+from lpgnn_cli.model.activations import activation
+from lpgnn_cli.model.mlp import linear_layer
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
 from lpgnn_cli.model.transitions.shift import GraphShift
 
@@ -32,7 +33,7 @@ class Gcn(Transition):
         if self.arc_size > 0:
             labels = [shift.of_arcs(batch.arc_out), shift.of_arcs(batch.arc_in)]
             weights = self.arc_weight.split_with_sizes([self.arc_size] * 2, dim=1)
-            total_NO = total_NO + add_products(labels, weights)
+            total_NO = add_products(labels, weights, total_NO)
         result: Tensor = self.output(total_NO)
         return result
 

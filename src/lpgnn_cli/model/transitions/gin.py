@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lpgnn_cli.config.model import GinConfig
-from lpgnn_cli.model.mlp import activation
+from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
 from lpgnn_cli.ops import sum_incoming, sum_neighbours
 

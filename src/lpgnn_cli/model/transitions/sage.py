@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from lpgnn_cli.config.model import AggregatorConfig
-from lpgnn_cli.model.mlp import activation
+from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
 from lpgnn_cli.ops import gather_source, segment_max
 
