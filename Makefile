@@ -9,9 +9,9 @@ TORCH := $(shell sed -n '/^torch==/p' constraints.txt)
 SCATTER := $(shell sed -n '/^torch_scatter==/p' constraints.txt)
 ARGS ?=
 
-# Tests on whole datasets read them from here, and are skipped without it.
+# Tests and benchmarks on whole datasets read them from here, and are skipped without it.
 ifneq ($(wildcard ../shared/data/tu),)
-test: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
+test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
 .PHONY: help train test lint format ui bench wheel-check setup clean
