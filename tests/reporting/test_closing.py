@@ -1,6 +1,4 @@
 import io
-import os
-import pty
 
 import pytest
 from rich.console import Console
@@ -156,6 +154,27 @@ def test_ascii_output_has_no_other_characters(make_run):
     assert text.startswith("?t?")
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def draw_on_terminal(run, width):
+    summarise(run)
+    file = Terminal()
+    closing_table(run, Console(file=file, width=width), 1.0)
+    return file.getvalue()
+
+
+def test_the_table_fits_eighty_columns_and_commands_stay_whole(make_run, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    run = two_folds(make_run)
+    output = draw_on_terminal(run, width=80)
+    assert "…" not in output
+    assert f"lpgnn eval run={run.path}" in output
+
+
 @pytest.mark.parametrize("no_color", [False, True])
 def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatch, no_color):
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -163,13 +182,7 @@ def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatc
         monkeypatch.delenv(name, raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")
-    run = two_folds(make_run, states=["finished", "failed"])
-    summarise(run)
-    leader, follower = pty.openpty()
-    with open(follower, "w", encoding="utf-8") as file:
-        closing_table(run, Console(file=file, width=110), 1.0)
-    output = os.read(leader, 1 << 16).decode()
-    os.close(leader)
+    output = draw_on_terminal(two_folds(make_run, states=["finished", "failed"]), width=110)
     assert "90.0 %" in output
     assert ("\x1b[31m" in output) != no_color  # red: the failed unit
 

@@ -173,6 +173,14 @@ def test_residuals_count_zeros_and_sum_to_all(make_run):
     assert shares == pytest.approx([75, 75, 100, 100])
 
 
+def test_a_few_vanishing_residuals_do_not_stretch_the_axis():
+    residuals = {"train": np.r_[1e-30, np.geomspace(1e-3, 1e-2, 5000)]}
+    with style():
+        (panel,) = draw_residuals(None, residuals, "title").axes
+    assert panel.get_xlim()[0] > 1e-4
+    assert panel.patches[0].get_data().values.sum() == pytest.approx(100)
+
+
 def test_a_network_without_constraints_has_no_histogram():
     predictions = Predictions(np.array([0, 1]), np.array([0, 0]), violation=np.zeros(2))
     assert draw_residuals(predictions, {}, "title") is None

@@ -33,6 +33,8 @@ from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFold
 MANY_UNITS = 20
 ENDS_SHOWN = 5
 LISTED_TROUBLES = 5
+# Columns of a terminal in which the table can be spaced widely.
+ROOMY = 90
 # Accuracies from zero and from the persistent states that differ by no more count as the same.
 AGREEMENT = 0.01
 
@@ -223,24 +225,27 @@ def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
 
 def _draw(closing: Closing, console: Console) -> None:
     table = Table(
-        box=box.SIMPLE_HEAD, title=Text(closing.title, style="bold"), title_justify="left"
+        box=box.SIMPLE_HEAD,
+        title=Text(closing.title, style="bold"),
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0) if console.width >= ROOMY else 0,
     )
     for i, name in enumerate(closing.header):
-        last = i == len(closing.header) - 1 and name == "state"
-        table.add_column(name, justify="left" if i == 0 or last else "right", no_wrap=True)
+        text = i == 0 or name == "state"
+        table.add_column(name, justify="left" if text else "right", no_wrap=True)
     for cells in closing.rows:
         style = "bold" if cells[0] == "mean" else ""
         table.add_row(*(Text(c, style=_state_style(c)) for c in cells), style=style)
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
+    console.print(table)
+    width = max((len(label) for label, _ in closing.facts), default=0)
     for label, value in closing.facts:
         style = "bold" if "epoch" in label or "honest" in label else ""
-        facts.add_row(Text(label), Text(value, style=style))
-    console.print(table)
-    console.print(facts)
+        line = Text.assemble((label.ljust(width), "dim"), "  ", (value, style))
+        # The terminal breaks long lines, so that a command can still be copied in one piece.
+        console.print(line, soft_wrap=True)
     for warning in closing.warnings:
-        console.print(Text(f"warning: {warning}", style="yellow"))
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
 def _state_style(cell: str) -> str:

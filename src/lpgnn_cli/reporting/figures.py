@@ -100,7 +100,7 @@ def draw_constraints(curves: Curves, title: str) -> Figure | None:
             for number, (label, metric) in enumerate(lines.items()):
                 colour = _layer_colour(number, len(lines))
                 values = curves.values[metric]
-                name = part if label == "" else f"{part}, {label}"
+                name = part if len(lines) == 1 else f"{part}, {label}"
                 _draw_positive(panel, curves.epochs, values, colour, dashes, name)
         if any(len(np.asarray(line.get_ydata())) for line in panel.lines):
             panel.set_yscale("log")
@@ -243,9 +243,9 @@ def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
     groups = {n: (v[np.isfinite(v)], colour) for n, (v, colour) in groups.items()}
     everything = np.concatenate([values for values, _ in groups.values()])
     positive = everything[everything > 0]
-    low, high = (positive.min(), positive.max()) if len(positive) else (1e-8, 1.0)
+    low, high = _span(positive)
     count = int(np.clip(np.sqrt(len(positive)), 10, 40))
-    bins = np.geomspace(low * 0.999, max(high, low * 10) * 1.001, count + 1)
+    bins = np.geomspace(low, high, count + 1)
     tallest = 0.0
     for name, (values, colour) in groups.items():
         if not len(values):
@@ -253,7 +253,8 @@ def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
         zero = 100 * np.mean(values == 0)
         note = f", {zero:.0f} % zero" if zero else ""
         label = f"{name} ({len(values):,}): median {compact(float(np.median(values)))}{note}"
-        share = 100 * np.histogram(values, bins)[0] / len(values)
+        shown = np.clip(values[values > 0], low, high)
+        share = 100 * np.histogram(shown, bins)[0] / len(values)
         panel.stairs(share, bins, color=colour, alpha=0.25, fill=True)
         panel.stairs(share, bins, color=colour, linewidth=1.4, label=label)
         tallest = max(tallest, float(share.max()))
@@ -262,6 +263,15 @@ def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
     # Room for the legend above the bars.
     panel.set_ylim(0, 1.3 * max(tallest, 1))
     panel.set_ylabel("share (%)")
+
+
+def _span(positive: Array) -> tuple[float, float]:
+    """From the smallest to the largest value; the first bin also takes the last thousandth below,
+    for a few entries that vanish by chance would stretch the axis over many decades."""
+    if not len(positive):
+        return 1e-8, 1.0
+    low, high = float(np.quantile(positive, 0.001)), float(positive.max()) * 1.001
+    return (low, high) if high > 3 * low else (low / 2, high * 2)
 
 
 def _label_log_axis(axis: Axis) -> None:
