@@ -28,9 +28,9 @@ def laplacian_eigenvectors(batch: GraphBatch, count: int) -> Tensor:
         adjacency = np.zeros((last - first, last - first))
         adjacency[source[arcs] - first, target[arcs] - first] = 1.0
         adjacency = np.maximum(adjacency, adjacency.T)
-        scale = 1.0 / np.sqrt(np.maximum(adjacency.sum(0), 1.0))
-        degree_one = (adjacency.sum(0) > 0).astype(np.float64)
-        laplacian = np.diag(degree_one) - scale[:, None] * adjacency * scale[None, :]
+        degree = adjacency.sum(0)
+        scale = 1.0 / np.sqrt(np.maximum(degree, 1.0))
+        laplacian = np.diag(np.sign(degree)) - scale[:, None] * adjacency * scale[None, :]
         values, vectors = np.linalg.eigh(laplacian)
         chosen = vectors[:, values > ZERO_EIGENVALUE][:, :count]
         encoding_NK[first:last, : chosen.shape[1]] = chosen

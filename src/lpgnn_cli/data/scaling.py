@@ -24,7 +24,7 @@ class FeatureScaler:
         features_NF = dataset.batch.features[train_nodes].double()
         chosen = dataset.continuous.to(features_NF.device)
         mean = features_NF.mean(0)
-        std = features_NF.std(0, unbiased=False)
+        std = (features_NF - mean).square().mean(0).sqrt()
         # A column that never changes carries nothing: centring it is enough.
         std = torch.where(std > 1e-12 * (1 + mean.abs()), std, 1.0)
         return cls(

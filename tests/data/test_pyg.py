@@ -1,0 +1,78 @@
+"""GraphBatch from PyTorch Geometric datasets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+from lpgnn_cli.data.pyg import from_pyg
+
+
+@pytest.fixture(scope="module")
+def pyg() -> Any:
+    with warnings.catch_warnings():
+        # The library itself calls what newer versions of torch call deprecated.
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(
+            "torch_geometric", reason="needs the extra [pyg]: pip install lpgnn-cli[pyg]"
+        )
+
+
+def test_a_dataset_of_graphs(pyg: Any) -> None:
+    torch.manual_seed(0)
+    dataset = pyg.datasets.FakeDataset(num_graphs=12, avg_num_nodes=8, edge_dim=3)
+    batch = from_pyg(dataset)
+    batch.validate()
+    assert batch.num_graphs == 12
+    assert batch.target_level == "graph"
+    assert batch.num_classes == dataset.num_classes
+    assert batch.targets.tolist() == [int(g.y) for g in dataset]
+    for index in (0, 5, 11):
+        single, graph = batch.subset(torch.tensor([index])), dataset[index]
+        assert torch.equal(single.features, graph.x)
+        order = torch.argsort(graph.edge_index[1], stable=True)
+        assert torch.equal(single.arcs.source, graph.edge_index[0][order])
+        assert torch.equal(single.arcs.target, graph.edge_index[1][order])
+        assert torch.equal(single.arc_in, graph.edge_attr[order].reshape(len(order), -1))
+
+
+def test_one_graph_with_targets_on_nodes(pyg: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        club = pyg.datasets.KarateClub()
+    batch = from_pyg(club)
+    batch.validate()
+    assert (batch.num_graphs, batch.num_nodes, batch.num_arcs) == (1, 34, 156)
+    assert batch.target_level == "node"
+    assert batch.num_classes == 4
+    assert torch.equal(batch.targets, club[0].y)
+    assert batch.arc_in.shape == (156, 0)
+
+
+def test_graphs_without_features_or_arcs(pyg: Any) -> None:
+    lonely = pyg.data.Data(
+        edge_index=torch.zeros(2, 0, dtype=torch.int64), num_nodes=2, y=torch.tensor([1])
+    )
+    batch = from_pyg([lonely, lonely])
+    assert batch.features.shape == (4, 0)
+    assert batch.targets.tolist() == [1, 1]
+
+
+def test_what_cannot_be_taken(pyg: Any) -> None:
+    arcs = torch.tensor([[0, 1], [1, 0]])
+
+    def graph(y: torch.Tensor | None) -> Any:
+        return pyg.data.Data(edge_index=arcs, num_nodes=2, y=y)
+
+    for graphs, sentence in (
+        ([], "at least one graph"),
+        ([graph(None)], "a graph has no y"),
+        ([graph(torch.tensor([0.5]))], "not numbers to regress on"),
+        ([graph(torch.tensor([-1]))], "classes from 0"),
+        ([graph(torch.tensor([0, 1, 0]))], "one class per graph or one per node"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            from_pyg(graphs)
