@@ -8,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 from PIL import Image
 
-from lpgnn_cli.reporting.embedding import draw_stages, read_states
+from lpgnn_cli.reporting.embedding import draw_film, draw_stages, read_states
 from lpgnn_cli.reporting.figures import (
     Predictions,
     draw_confusion,
@@ -62,7 +62,7 @@ def test_a_run_gets_all_its_figures(make_run, realistic_curves):
     run = make_run(realistic_curves(3, 60))
     write_predictions(run)
     np.savez(run.unit("fold-00") / "residuals.npz", train=np.r_[0.0, 0.1], test=np.r_[0.01, 0.02])
-    write_states(run)
+    write_states(run, epochs=5)
     summarise(run)
     before = dict(matplotlib.rcParams)
     paths = make_figures(run)
@@ -216,8 +216,9 @@ def test_embedding_without_linear_readout_has_no_background(make_run):
 def test_film_has_at_most_sixty_frames_and_three_megabytes(make_run, epochs):
     run = make_run([{"train/accuracy": [0.5]}])
     write_states(run, epochs=epochs)
-    summarise(run)
-    film = next(p for p in make_figures(run) if p.suffix == ".gif")
+    film = run.path / "film.gif"
+    with style():
+        draw_film(read_states(run.unit("fold-00") / "states.npz"), "title", film)
     with Image.open(film) as image:
         frames = image.n_frames
     assert frames == (1 if epochs == 1 else 60)

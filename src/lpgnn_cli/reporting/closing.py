@@ -195,8 +195,9 @@ def _table(rows: Sequence[FoldRow], rule: str) -> tuple[list[str], list[list[str
         skipped = len(lines) - 2 * ENDS_SHOWN
         gap = [f"({skipped} more)", *[""] * (len(header) - 1)]
         lines = [*lines[:ENDS_SHOWN], gap, *lines[-ENDS_SHOWN:]]
-    if len(rows) > 1:
-        lines.append(_cells("mean", [r for r in rows if r.state == FINISHED], by_rule))
+    finished = [r for r in rows if r.state == FINISHED]
+    if len(rows) > 1 and finished:
+        lines.append(_cells("mean", finished, by_rule))
     shown = [i for i in range(len(header)) if any(line[i] not in ("", "-") for line in lines)]
     return [header[i] for i in shown], [[line[i] for i in shown] for line in lines]
 
@@ -217,17 +218,15 @@ def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
         per_cent(mean("train_accuracy")),
         compact(mean("violation_mean")),
         compact(mean("violation_max")),
-        f"{mean('epochs'):.0f}" if rows else "-",
+        f"{mean('epochs'):.0f}",
         duration(mean("seconds")),
-        state if rows and name != "mean" else "",
+        state if name != "mean" else "",
     ]
 
 
 def _draw(closing: Closing, console: Console) -> None:
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=Text(closing.title, style="bold"),
-        title_justify="left",
         pad_edge=False,
         padding=(0, 1, 0, 0) if console.width >= ROOMY else 0,
     )
@@ -237,7 +236,7 @@ def _draw(closing: Closing, console: Console) -> None:
     for cells in closing.rows:
         style = "bold" if cells[0] == "mean" else ""
         table.add_row(*(Text(c, style=_state_style(c)) for c in cells), style=style)
-    console.print(table)
+    console.print(Text(closing.title, style="bold"), table, sep="\n")
     width = max((len(label) for label, _ in closing.facts), default=0)
     for label, value in closing.facts:
         style = "bold" if "epoch" in label or "honest" in label else ""

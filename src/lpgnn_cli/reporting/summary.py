@@ -124,7 +124,7 @@ def _fold_row(data: UnitData, metric: str, cv_best_epoch: int | None) -> FoldRow
         fold=data.unit.fold,
         seed=data.unit.seed,
         state=data.state,
-        epochs=result.epochs if result else data.epochs,
+        epochs=(result.epochs if result else 0) or data.epochs,
         selected_epoch=result.selected_epoch if result else 0,
         seconds=result.seconds if result else math.nan,
         accuracy=data.selected(metric),
