@@ -24,6 +24,8 @@ def fixed_points(
             with torch.no_grad():
                 state = _iterate(transition, start, label, batch, config)
             transit = _with_implicit_gradient(transition, state, label, batch, config)
+            # x* = f_a(x*): whoever reads x sends its gradient through the same adjoint.
+            state = state + (transit - transit.detach())
         else:
             state = _iterate(transition, start, label, batch, config)
             transit = transition(state, label, batch)
