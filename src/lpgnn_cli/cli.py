@@ -28,6 +28,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "train": Command("train a network and report its accuracy", "hydra"),
+    "eval": Command("score a trained network again, or on graphs it never saw", "hydra"),
     "data": Command("list, describe and fetch datasets"),
     "runs": Command("a table of past runs, to filter and to sort"),
     "ui": Command("open the MLflow dashboard"),

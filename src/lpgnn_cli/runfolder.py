@@ -6,7 +6,7 @@
     units/<unit>/result.json  UnitResult
     units/<unit>/*.pt         checkpoints: last.pt, best.pt
     units/<unit>/predictions.csv  item, target, predicted, probability, violation
-    units/<unit>/states.npz   2-d states over the epochs, where the last state layer has 2 dimensions
+    units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
     curves.csv                mean and std over units, one row an epoch
     folds.csv                 one row a unit
     summary.json              the reported figures, accuracies as fractions
@@ -206,7 +206,8 @@ class MetricsWriter:
     def __init__(self, path: Path, keep_epochs: int = 0) -> None:
         """Opens the file, keeping its first `keep_epochs` rows (a resumed run)."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = path.read_text(encoding="utf-8").splitlines()[: keep_epochs + 1] if keep_epochs else []
+        lines = path.read_text(encoding="utf-8").splitlines() if keep_epochs else []
+        kept = lines[: keep_epochs + 1]
         write_atomically(path, "".join(f"{line}\n" for line in kept))
         self._columns = kept[0].split(",") if kept else []
         self._file: TextIO = path.open("a", encoding="utf-8", newline="")

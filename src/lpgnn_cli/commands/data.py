@@ -23,8 +23,8 @@ BAR_WIDTH = 40
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="lpgnn data",
-        description="List the datasets, describe one, or get them ready. Settings may follow the"
-        " name to describe: lpgnn data describe tu dataset.name=BZR dataset.path=BZR.zip",
+        description="List the datasets, describe one, or get them ready. Settings may follow a"
+        " name: lpgnn data describe tu dataset.name=BZR dataset.path=BZR.zip",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     actions.add_parser("list", help="counts, source and presence of all datasets (default)")
@@ -32,16 +32,18 @@ def main(argv: list[str]) -> int:
     describe.add_argument("name", metavar="NAME")
     describe.add_argument("settings", metavar="key=value", nargs="*")
     prepare = actions.add_parser("prepare", help="fetch datasets and check them")
-    prepare.add_argument("names", metavar="NAME", nargs="+")
+    prepare.add_argument("words", metavar="NAME", nargs="+")
     options = parser.parse_args(argv)
     if options.action == "describe":
         _describe(options.name, options.settings)
     elif options.action == "prepare":
+        settings = [word for word in options.words if "=" in word]
+        names = [word for word in options.words if "=" not in word]
         # All names first: a typo in the last must not wait for the downloads of the others.
-        for name in options.names:
+        for name in names:
             _check_name(name)
-        for name in options.names:
-            _prepare(name)
+        for name in names:
+            _prepare(name, settings)
     else:
         _list()
     return 0
@@ -91,8 +93,8 @@ def _list() -> None:
     _print(table, f"Data folder: {folder}")
 
 
-def _prepare(name: str) -> None:
-    dataset = _load(name, ())
+def _prepare(name: str, settings: Sequence[str]) -> None:
+    dataset = _load(name, settings)
     batch = dataset.batch
     _print(
         f"{name}: {batch.num_graphs:,} graphs, {batch.num_nodes:,} nodes, {batch.num_arcs:,} arcs, "

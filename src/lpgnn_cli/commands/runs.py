@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from lpgnn_cli.runfolder import runs_root
@@ -19,8 +20,6 @@ from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
 from lpgnn_cli.tracking.store import existing_uri
 
-# Wide enough for any row: what reads a pipe has no width.
-PIPE_WIDTH = 400
 SHOWN = {
     "name",
     "state",
@@ -86,18 +85,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=PIPE_WIDTH)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("started", "dataset", "model"):
         table.add_column(title, no_wrap=True)
     for title in ("best epoch %", "honest %", "violation"):
         table.add_column(title, justify="right", no_wrap=True)
-    for key in extra:
-        table.add_column(key, overflow="fold")
-    table.add_column("state")
-    table.add_column("folder", overflow="fold")
+    for title in (*extra, "state", "folder"):
+        table.add_column(title, no_wrap=True)
     for run in runs:
         table.add_row(
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
@@ -110,6 +104,10 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
             run.state if run.synced else f"{run.state}, not synced",
             _relative(run.folder),
         )
+    # Rather long lines than half a folder's name: they are there to be copied.
+    console = Console()
+    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    console.width = max(console.width, needed)
     console.print(table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from rich.console import Console
@@ -15,9 +16,18 @@ from lpgnn_cli.reporting.closing import closing_table
 from lpgnn_cli.reporting.figures import make_figures
 from lpgnn_cli.reporting.progress import make_progress
 from lpgnn_cli.reporting.summary import summarise
-from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, UnitResult
-from lpgnn_cli.training.execute import execute
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RunFolder,
+    RunRecord,
+    UnitResult,
+)
+from lpgnn_cli.training.execute import StopFlag, execute
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
+from lpgnn_cli.training.observer import Observer
 
 WITH_RESUME = ("resume", "epochs", "quiet")
 
@@ -36,9 +46,24 @@ def run(config: TrainConfig) -> float:
     progress = make_progress(console, config.quiet)
     live = tracking.start(experiment.config.tracking, folder)
     observers = [progress] if live is None else [progress, live]
+    summary = compute(experiment, folder, record, observers)
+    closing_table(folder, console, time.time() - started)
+    if record.state != FINISHED:
+        raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
+    return float(summary["honest/accuracy_mean"])
+
+
+def compute(
+    experiment: Experiment,
+    folder: RunFolder,
+    record: RunRecord,
+    observers: Sequence[Observer],
+    stop: StopFlag | None = None,
+) -> dict[str, Any]:
+    """Train the units that are not finished yet; folder and record tell what came of it."""
     for observer in observers:
         observer.run_started(folder, record.units, experiment.config.epochs)
-    results = execute(experiment.tasks(folder), experiment.workers, observers)
+    results = execute(experiment.tasks(folder), experiment.workers, observers, stop)
 
     record.state, record.reason = verdict(results, experiment.config.on_divergence)
     summary = summarise(folder)
@@ -48,10 +73,7 @@ def run(config: TrainConfig) -> float:
     folder.write_record(record)
     for observer in observers:
         observer.run_ended(folder, summary)
-    closing_table(folder, console, time.time() - started)
-    if record.state != FINISHED:
-        raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
-    return float(summary["honest/accuracy_mean"])
+    return summary
 
 
 def verdict(results: Sequence[UnitResult], on_divergence: str) -> tuple[str, str]:
@@ -82,4 +104,4 @@ def _epochs_override(config: TrainConfig) -> int | None:
 def _farewell(state: str, reason: str, folder: str) -> str:
     if state == INTERRUPTED:
         return f"interrupted; go on with `lpgnn train resume={folder}`."
-    return f"{reason} What was computed is in {folder}."
+    return f"{reason.rstrip('.')}. What was computed is in {folder}."

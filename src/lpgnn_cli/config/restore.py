@@ -21,7 +21,7 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
             if key in SCHEMAS:
                 config[key] = OmegaConf.merge(OmegaConf.structured(_schema(key, value)), value)
             else:
-                config[key] = value
+                config.merge_with({key: value})
         typed = OmegaConf.to_object(config)
     except (OmegaConfBaseException, TypeError) as error:
         raise UserError(f"the config was written by another version of lpgnn: {error}.") from error

@@ -12,6 +12,7 @@ from hydra.core.config_store import ConfigStore
 
 from lpgnn_cli.config import dataset as d
 from lpgnn_cli.config import model as m
+from lpgnn_cli.config import sweep as s
 from lpgnn_cli.config import tracking as k
 from lpgnn_cli.config import training as t
 from lpgnn_cli.config.fields import setting
@@ -46,6 +47,30 @@ class TrainConfig:
     name: str | None = setting()
     figures: bool = setting()
     quiet: bool = setting()
+
+
+@dataclass
+class SweepConfig(TrainConfig):
+    """Everything `lpgnn sweep` needs to know: that of every job, and how jobs are treated."""
+
+    sweep: s.SweepSettings = setting()
+
+
+@dataclass
+class EvalConfig:
+    """Everything `lpgnn eval` needs to know."""
+
+    run: str = setting()
+    checkpoint: str = setting(choices=("selected", "last", "best"))
+    unit: str | None = setting()
+    dataset: d.DatasetConfig | None = setting()
+    inference: m.InferenceConfig | None = setting()
+    protocol: t.ProtocolConfig = setting()
+    data: d.DataConfig = setting()
+    tracking: k.TrackingConfig = setting()
+    device: str = setting()
+    threads: int | None = setting(low=1)
+    name: str | None = setting()
 
 
 SCHEMAS: dict[str, dict[str, type]] = {
@@ -88,6 +113,8 @@ def register() -> None:
     """Make the schemas known to Hydra; safe to call again."""
     store = ConfigStore.instance()
     store.store(name="_train", node=TrainConfig)
+    store.store(name="_eval", node=EvalConfig)
+    store.store(name="_sweep", node=SweepConfig)
     for group, schemas in SCHEMAS.items():
         for name, schema in schemas.items():
             store.store(group=group, name=name, node=schema)

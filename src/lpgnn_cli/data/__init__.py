@@ -6,12 +6,14 @@ from lpgnn_cli.data.loading import load_dataset
 from lpgnn_cli.data.positional import flip_signs
 from lpgnn_cli.data.scaling import FeatureScaler
 from lpgnn_cli.data.splits import Split, fingerprint_splits, make_splits
+from lpgnn_cli.data.vocabulary import Vocabulary
 
 __all__ = [
     "Dataset",
     "FeatureScaler",
     "GraphBatch",
     "Split",
+    "Vocabulary",
     "fingerprint_splits",
     "flip_signs",
     "load_dataset",

@@ -11,6 +11,7 @@ from torch import Tensor
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.features import NodeFeatures
 from lpgnn_cli.data.positional import laplacian_eigenvectors
+from lpgnn_cli.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,8 @@ class Dataset:
     parts: dict[str, Tensor] | None
     # Whether another seed gives other graphs.
     seeded: bool
+    # What the columns and classes stand for, where the data itself says so.
+    vocabulary: Vocabulary
 
     @classmethod
     def build(
@@ -38,6 +41,7 @@ class Dataset:
         positional: int,
         parts: dict[str, Tensor] | None = None,
         seeded: bool = False,
+        vocabulary: Vocabulary | None = None,
     ) -> Dataset:
         """Give the nodes of `batch` these features, with `positional` eigenvectors behind them."""
         values, continuous = features.values, features.continuous
@@ -47,7 +51,7 @@ class Dataset:
             continuous = torch.cat([continuous, continuous.new_zeros(positional)])
         batch = batch.with_features(values)
         batch.validate()
-        return cls(name, batch, continuous, positional, parts, seeded)
+        return cls(name, batch, continuous, positional, parts, seeded, vocabulary or Vocabulary())
 
     def fingerprint(self) -> str:
         """The content, without the eigenvectors: their signs and, in degenerate eigenspaces, their

@@ -47,6 +47,7 @@ def download(name: str, folder: Path) -> Path:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             pooch.retrieve(url, known_hash=None, fname=path.name, path=folder, downloader=fetch)
+            write_atomically(digest_path(path), f"{file_digest(path)}  {path.name}\n")
             break
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
@@ -63,7 +64,6 @@ def download(name: str, folder: Path) -> Path:
             raise UserError(
                 f"{path} cannot be written ({error.strerror}): set data.root=."
             ) from error
-    write_atomically(digest_path(path), f"{file_digest(path)}  {path.name}\n")
     return path
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lpgnn_cli.data.vocabulary import Vocabulary, one_hot
 from lpgnn_cli.errors import UserError
 
 
@@ -32,16 +33,28 @@ class NodeTables:
         empty = torch.zeros(degrees.numel(), 0)
         return cls(labels=empty.long(), attributes=empty, degrees=degrees)
 
+    def vocabulary(self) -> Vocabulary:
+        """The values that occur here."""
+        return Vocabulary.of(
+            node_labels=self.labels,
+            arc_labels=torch.zeros(0, 0),
+            degrees=self.degrees,
+            classes=(),
+        )
 
-def choose_features(choice: str, dataset: str, tables: NodeTables) -> NodeFeatures:
+
+def choose_features(
+    choice: str, dataset: str, tables: NodeTables, vocabulary: Vocabulary | None = None
+) -> NodeFeatures:
     """The features that `dataset.features=` names; `auto` must have been resolved before."""
     nodes = tables.degrees.numel()
+    vocabulary = vocabulary or tables.vocabulary()
     if choice == "none":
         return _discrete(torch.zeros(nodes, 0))
     if choice == "constant":
         return _discrete(torch.ones(nodes, 1))
     if choice == "degree":
-        return _discrete(one_hot(tables.degrees[:, None]))
+        return _discrete(one_hot(tables.degrees[:, None], [vocabulary.degrees], "degree"))
     if choice == "rbf":
         raise UserError(
             f"dataset.features=rbf is for the datasets subgraph and clique; {dataset} takes "
@@ -56,20 +69,12 @@ def choose_features(choice: str, dataset: str, tables: NodeTables) -> NodeFeatur
                 "auto, degree or constant."
             )
         if part == "labels":
-            parts.append(_discrete(one_hot(table)))
+            parts.append(_discrete(one_hot(table, vocabulary.node_labels, "node label")))
         else:
             parts.append(NodeFeatures(table, torch.ones(table.shape[1], dtype=torch.bool)))
     return NodeFeatures(
         torch.cat([p.values for p in parts], dim=1), torch.cat([p.continuous for p in parts])
     )
-
-
-def one_hot(labels: Tensor) -> Tensor:
-    """One indicator column for every value that a column of labels takes, ascending."""
-    if labels.numel() == 0:
-        return torch.zeros(labels.shape[0], 0)
-    columns = [(column[:, None] == column.unique()).float() for column in labels.T]
-    return torch.cat(columns, dim=1)
 
 
 def radial_basis(values: Tensor, feature_max: int) -> Tensor:

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.network import Network
+from lpgnn_cli.model.transitions import Transition
 
 
 def project(network: Network, bound: float) -> None:
     """Scale the weights that act on x down to a spectral norm of at most `bound`."""
     with torch.no_grad():
         for transition in network.transitions:
+            assert isinstance(transition, Transition)
             for weight in transition.state_weights():
                 norm = torch.linalg.matrix_norm(weight, ord=2)
                 weight.mul_((bound / norm).clamp(max=1.0))
@@ -38,11 +40,13 @@ class GainProbe(nn.Module):
     def gain(
         self, states: Sequence[Tensor], transits: Sequence[Tensor], *, differentiable: bool = False
     ) -> Tensor:
-        """One step: the gain of each graph at these states (which must require grad), shape (G,)."""
+        """One step: the gain (G,) of each graph at these states, which must require grad."""
         pulled = torch.autograd.grad(
             list(transits),
             list(states),
-            grad_outputs=[probe.to(f.dtype) for probe, f in zip(self.probes, transits, strict=True)],
+            grad_outputs=[
+                probe.to(f.dtype) for probe, f in zip(self.probes, transits, strict=True)
+            ],
             create_graph=differentiable,
             retain_graph=True,
             allow_unused=True,

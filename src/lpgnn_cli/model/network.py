@@ -1,4 +1,4 @@
-"""A graph network: K transitions and a readout. How states come about is the propagation's affair."""
+"""A graph network: K transitions and a readout. States come from the propagation."""
 
 from __future__ import annotations
 

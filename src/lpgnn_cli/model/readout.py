@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.model import ReadoutConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.model.mlp import MLP
+from lpgnn_cli.model.mlp import MLP, normalisation
 from lpgnn_cli.ops import segment_mean, segment_sum
 
 POOLS = {"sum": segment_sum, "mean": segment_mean}
@@ -26,11 +26,7 @@ class Readout(nn.Module):
         super().__init__()
         self.config = config
         read = sum(sizes) if config.layers == "all" else sizes[-1]
-        self.norm: nn.Module = {
-            "none": nn.Identity,
-            "batch": lambda: nn.BatchNorm1d(read),
-            "layer": lambda: nn.LayerNorm(read),
-        }[config.norm]()
+        self.norm = normalisation(config.norm, read)
         self.mlp = MLP(
             [read, *config.hidden, classes],
             activation=config.activation,

@@ -1,6 +1,6 @@
 """`python -m lpgnn_cli.tracking.follow <run folder> <uri> <experiment>`: the mirror of a live run.
 
-Runs beside training, at the lowest priority, until its standard input says that the run has ended
+Runs beside training, at a low priority, until its standard input says that the run has ended
 or the process that started it is gone; then sends the rest and exits: 0 if all was sent.
 """
 
@@ -61,7 +61,8 @@ def _has_ended(parent: int, wait: float) -> bool:
 
 def main() -> int:
     folder, uri, experiment = sys.argv[1:]
-    os.nice(19)
+    # Behind training, but not so far that all the work is left for the end.
+    os.nice(10)
     return follow(RunFolder(Path(folder)), uri, experiment)
 
 

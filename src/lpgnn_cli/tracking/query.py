@@ -49,11 +49,10 @@ class Condition:
         # A group's choice (dataset=imdb_b) may differ from the name it stands for (IMDB-BINARY).
         if f"{self.key}={self.value}" in run.argv:
             return True
-        there = value_of(run, self.key)
-        number = _number(self.value)
-        if number is not None and number == _number(there):
-            return True
-        return there is not None and there.casefold() == self.value.casefold()
+        # `state` is how a run ended, and also a setting.
+        return any(
+            _same(text, self.value) for text in (value_of(run, self.key), run.params.get(self.key))
+        )
 
 
 def value_of(run: PastRun, key: str) -> str | None:
@@ -98,6 +97,13 @@ def _check_key(runs: Sequence[PastRun], key: str) -> None:
         known |= dict.fromkeys([*run.metrics, *run.params])
         known |= {k.removesuffix(".name"): None for k in run.params if k.endswith(".name")}
     raise UserError(f"no run has a parameter or metric {key}. {did_you_mean(key, known)}")
+
+
+def _same(there: str | None, value: str) -> bool:
+    if there is None:
+        return False
+    number = _number(value)
+    return there.casefold() == value.casefold() or (number is not None and number == _number(there))
 
 
 def _number(text: str | None) -> float | None:

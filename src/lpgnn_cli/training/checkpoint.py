@@ -14,7 +14,7 @@ FORMAT = 1
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write atomically: a reader, or a run that is killed now, finds the old file or the new one."""
+    """Write atomically: whoever reads, or is killed now, has the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     torch.save({"format": FORMAT, **content}, temporary)

@@ -52,7 +52,9 @@ class Evaluation:
 
 
 def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
-    return (scores.argmax(dim=1) == targets).sum() / targets.new_tensor(targets.numel(), dtype=_real(targets))
+    return (scores.argmax(dim=1) == targets).sum() / targets.new_tensor(
+        targets.numel(), dtype=_real(targets)
+    )
 
 
 @torch.no_grad()

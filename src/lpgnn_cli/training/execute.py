@@ -24,6 +24,8 @@ from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class StopFlag:
     """Set by the first Ctrl-C or SIGTERM: units then save and end. A second one ends at once."""
@@ -44,9 +46,8 @@ class StopFlag:
     def listening(self) -> Iterator[StopFlag]:
         """Listen to signals, where this thread may."""
         try:
-            before = [
-                (s, signal.signal(s, self.handle)) for s in (signal.SIGINT, signal.SIGTERM)
-            ]
+            heard = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
+            before = [(s, signal.signal(s, self.handle)) for s in heard]
         except ValueError:  # not the main thread: somebody else listens
             before = []
         try:
@@ -66,10 +67,13 @@ def plan_workers(wanted: str, units: int, device: torch.device) -> int:
 
 
 def execute(
-    tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer]
+    tasks: Sequence[UnitTask],
+    workers: int,
+    observers: Sequence[Observer],
+    stop: StopFlag | None = None,
 ) -> list[UnitResult]:
     """Train every task; results come back in the order of the tasks."""
-    with StopFlag().listening() as stop:
+    with (stop or StopFlag()).listening() as stop:
         run = _run_in_turn if workers == 1 else _run_side_by_side
         results = run(tasks, workers, observers, stop)
     return [results[task.unit.name] for task in tasks if task.unit.name in results]
@@ -178,6 +182,8 @@ def _interrupt(processes: Iterator[BaseProcess]) -> None:
 
 def _child(task: UnitTask, connection: Connection) -> None:
     """A worker process: one unit, its epochs and its result sent to the parent."""
+    # A terminal sends Ctrl-C to all processes; the parent alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with StopFlag().listening() as stop:
 
         def report(epoch: int, metrics: dict[str, float]) -> None:
@@ -208,5 +214,3 @@ def _failed(task: UnitTask, reason: str) -> UnitResult:
     run.unit(task.unit.name).mkdir(parents=True, exist_ok=True)
     run.write_result(result)
     return result
-
-

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -16,7 +17,9 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.data import Dataset, Split, fingerprint_splits, load_dataset, make_splits
+from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
+from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.ops import backend
 from lpgnn_cli.runfolder import (
@@ -32,6 +35,8 @@ from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.version import __version__
+
+MANY_ARCS = 100_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Experiment:
 
     def tasks(self, run: RunFolder) -> list[UnitTask]:
         """The units that are not finished yet."""
-        threads = self.config.threads or max(1, cores() // self.workers)
+        threads = self.config.threads or auto_threads(self.folds[0].dataset, self.workers)
         dataset_fingerprint, split_fingerprint = self.dataset_fingerprint, self.split_fingerprint
         return [
             UnitTask(
@@ -90,6 +95,11 @@ class Experiment:
         ]
 
 
+def auto_threads(dataset: Dataset, workers: int) -> int:
+    """Cores divided by workers; one for small data, where threads cost more than they bring."""
+    return max(1, cores() // workers) if dataset.batch.num_arcs >= MANY_ARCS else 1
+
+
 def make_folds(config: TrainConfig) -> list[Fold]:
     """Every fold with every seed; datasets that are generated are made anew for each seed."""
     folds: list[Fold] = []
@@ -97,7 +107,7 @@ def make_folds(config: TrainConfig) -> list[Fold]:
     for repeat in range(config.protocol.seeds):
         seed = config.seed + repeat
         if dataset is None or dataset.seeded:
-            dataset = load_dataset(config.dataset, config.data.root, seed)
+            dataset = load_dataset_once(config.dataset, config.data.root, seed)
         splits = make_splits(config.protocol, dataset, config.seed)
         suffix = f"-seed-{repeat}" if config.protocol.seeds > 1 else ""
         folds += [
@@ -107,11 +117,11 @@ def make_folds(config: TrainConfig) -> list[Fold]:
     return folds
 
 
-def start_run(experiment: Experiment) -> tuple[RunFolder, RunRecord]:
-    """A new run folder with its config and its record."""
+def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[RunFolder, RunRecord]:
+    """A new run folder (or the one that a sweep gives its job) with its config and its record."""
     config = experiment.config
     name = config.name or default_name(config)
-    run = RunFolder.create(runs_root(), "train", name)
+    run = run or RunFolder.create(runs_root(), "train", name)
     write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
     record = RunRecord(
         id=uuid.uuid4().hex,
@@ -173,6 +183,7 @@ def default_name(config: TrainConfig) -> str:
     return "-".join([*words, f"k{config.layers}"]).lower()
 
 
+@cache
 def git_commit() -> str | None:
     """The commit of the source tree this runs from, where it is one."""
     try:
@@ -193,5 +204,7 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
     result = run.read_result(unit.name)
     if result is None or result.state != FINISHED:
         return False
-    stopped_early = result.rule == "validation loss" and result.epochs < config.epochs
+    protocol = config.protocol
+    waited = result.epochs - result.selected_epoch
+    stopped_early = isinstance(protocol, HoldoutConfig) and waited >= protocol.patience
     return result.epochs >= config.epochs or stopped_early

@@ -199,6 +199,7 @@ class UnitFit:
             "split_fingerprint": task.split_fingerprint,
             "split": {name: indices for name, indices in split.items() if indices is not None},
             "scaler": self.scaler.to_dict(),
+            "vocabulary": task.dataset.vocabulary.to_dict(),
             "progress": asdict(self.progress),
             "learner": _copied(self.learner.state_dict()),
             "snapshots": self.snapshots.state_dict(),
@@ -236,7 +237,7 @@ class UnitFit:
             reason=reason,
         )
         if state == FINISHED:
-            result.inference = close_unit(self.learner, self.config, self.folder)
+            result.inference = close_unit(self.learner, self.folder)
         self.run.write_result(result)
         return result
 

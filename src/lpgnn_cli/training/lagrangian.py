@@ -199,7 +199,9 @@ class OneShotLearner(LagrangianLearner):
         (loss + adjoint + self.penalty(x, transits, batch)).backward()
 
         with torch.no_grad():
-            lagrangian = loss - sum((m * r).sum() for m, r in zip(multipliers, residual, strict=True))
+            lagrangian = loss - sum(
+                (m * r).sum() for m, r in zip(multipliers, residual, strict=True)
+            )
             for state, multiplier, difference in zip(x, multipliers, residual, strict=True):
                 if epoch > settings.warmup and state.grad is not None:
                     multiplier.add_(settings.damping * (state.grad - multiplier))
@@ -210,7 +212,7 @@ class OneShotLearner(LagrangianLearner):
 
 
 class FrozenLearner(LagrangianLearner):
-    """The control: x stays zero and only theta learns, so nothing diffuses beyond one hop a layer."""
+    """The control: x stays zero and only theta learns; nothing diffuses beyond one hop a layer."""
 
     def __init__(self, network: Network, parts: dict[str, Part], config: TrainConfig) -> None:
         super().__init__(network, parts, config)

@@ -54,7 +54,7 @@ class Learner(ABC):
         """What f_r reads of every training node at the last layer."""
 
     def penalty(self, states: list[Tensor], transits: list[Tensor], batch: GraphBatch) -> Tensor:
-        """Contraction penalty: strength times the mean squared excess of the gain over its bound."""
+        """Contraction penalty: strength times the mean squared excess of gain over its bound."""
         if self.probe is None or self.contraction is None:
             return batch.features.new_zeros(())
         gain = self.probe.gain(states, transits, differentiable=True)

@@ -35,10 +35,10 @@ class StateSnapshots:
             return
         self.epochs.append(epoch)
         self.states.append(self.learner.embedding().cpu())
-        linears = self.learner.network.readout.mlp.linears
-        if len(linears) == 1:
-            self.weights.append(linears[0].weight.detach().cpu().clone())
-            self.biases.append(linears[0].bias.detach().cpu().clone())
+        mlp = self.learner.network.readout.mlp
+        if mlp.first is mlp.last:
+            self.weights.append(mlp.last.weight.detach().cpu().clone())
+            self.biases.append(mlp.last.bias.detach().cpu().clone())
 
     def write(self, folder: Path) -> None:
         if not self.epochs:

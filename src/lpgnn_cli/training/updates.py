@@ -55,7 +55,8 @@ class StateUpdates(ABC):
         """One step with theta frozen; returns x - f_a(x) as it was before the step."""
 
     def scale_lr(self, scale: float) -> None:
-        """Learning rates as configured, times `scale`; a rule without any ignores it."""
+        """Learning rates as configured, times `scale`; a rule without any has nothing to do."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         return {"variables": self.variables.state_dict()}
@@ -128,7 +129,7 @@ class IterationUpdates(StateUpdates):
 
 
 class AndersonUpdates(StateUpdates):
-    """Anderson acceleration: the past iterates of each graph mixed so that the residual is least."""
+    """Anderson acceleration: past iterates of each graph, mixed for the least residual."""
 
     def __init__(
         self, network: Network, batch: GraphBatch, config: TrainConfig, damping: float, memory: int
@@ -162,7 +163,8 @@ class AndersonUpdates(StateUpdates):
         ridge = 1e-5 * torch.eye(memory, dtype=gram.dtype, device=gram.device)
         ones = gram.new_ones(graphs, memory, 1)
         weights = torch.linalg.solve(gram / size[:, None, None] + ridge, ones).squeeze(-1)
-        return (weights / weights.sum(dim=1, keepdim=True)).T
+        normalised: Tensor = weights / weights.sum(dim=1, keepdim=True)
+        return normalised.T
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -223,7 +225,8 @@ def solve(updates: StateUpdates, steps: int, tolerance: float) -> SolveStats:
     settled = torch.zeros_like(least, dtype=torch.bool)
     best = [x.detach().clone() for x in states]
     taken = 0
-    for taken in range(1, steps + 1):
+    while taken < steps and not bool(settled.all()):
+        taken += 1
         before = [x.detach().clone() for x in states]
         residual = updates.relax()
         if not residual:
@@ -234,8 +237,6 @@ def solve(updates: StateUpdates, steps: int, tolerance: float) -> SolveStats:
         settled |= least < tolerance
         keep = better[batch.graph_of_node, None]
         best = [torch.where(keep, new, old) for new, old in zip(before, best, strict=True)]
-        if bool(settled.all()):
-            break
     with torch.no_grad():
         for state, value in zip(states, best, strict=True):
             state.copy_(value)

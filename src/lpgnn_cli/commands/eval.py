@@ -1,0 +1,131 @@
+"""`lpgnn eval`: the test phase again, from checkpoints alone, on known or on unseen graphs."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+import uuid
+
+import torch
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from lpgnn_cli import tracking
+from lpgnn_cli.config.root import EvalConfig
+from lpgnn_cli.config.tracking import MlflowConfig
+from lpgnn_cli.ops import backend
+from lpgnn_cli.reporting.evaluation import evaluation_table
+from lpgnn_cli.runfolder import (
+    FINISHED,
+    MetricsWriter,
+    RunFolder,
+    RunRecord,
+    UnitResult,
+    runs_root,
+    write_atomically,
+)
+from lpgnn_cli.training.device import resolve_device
+from lpgnn_cli.training.experiment import claim, default_name, git_commit
+from lpgnn_cli.training.find import find_checkpoints
+from lpgnn_cli.training.predictions import write_predictions
+from lpgnn_cli.training.scoring import Score, TrainedUnit
+from lpgnn_cli.version import __version__
+
+
+def run(config: EvalConfig) -> float:
+    """Score every unit, and return the mean accuracy."""
+    device = resolve_device(config.device)
+    torch.set_num_threads(config.threads or 1)
+    uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
+    files = find_checkpoints(config.run, config.checkpoint, config.unit, uri)
+    units = [TrainedUnit(file, config.inference, device) for file in files]
+
+    scores: list[Score] = []
+    for trained in units:
+        if config.dataset is None:
+            scores.append(trained.rescore(config.data.root))
+        else:
+            scores.append(trained.score(config.dataset, config.data.root))
+
+    folder, record = start_evaluation(config, units, device)
+    for trained, score in zip(units, scores, strict=True):
+        write_score(folder, trained, score)
+    live = tracking.start(config.tracking, folder)
+    summary = summarise_scores(scores)
+    folder.write_summary(summary)
+    record.state, record.ended = FINISHED, time.time()
+    folder.write_record(record)
+    if live is not None:
+        live.run_ended(folder, summary)
+    evaluation_table(Console(), folder, [t.unit.name for t in units], scores)
+    return summary["eval/accuracy_mean"]
+
+
+def start_evaluation(
+    config: EvalConfig, units: list[TrainedUnit], device: torch.device
+) -> tuple[RunFolder, RunRecord]:
+    """A run folder of its own, with the config of the network that is scored."""
+    trained = units[0].config
+    if config.dataset is not None:
+        trained.dataset = config.dataset
+    name = config.name or f"eval-{default_name(trained)}"
+    folder = RunFolder.create(runs_root(), "eval", name)
+    write_atomically(folder.config_path, OmegaConf.to_yaml(OmegaConf.structured(trained)))
+    record = RunRecord(
+        id=uuid.uuid4().hex,
+        command="eval",
+        name=name,
+        argv=sys.argv[1:],
+        version=__version__,
+        started=time.time(),
+        git_commit=git_commit(),
+        device=str(device),
+        segment_backend=backend()[0],
+        dataset=trained.dataset.name,
+        dataset_fingerprint=units[0].content["dataset_fingerprint"],
+        split_fingerprint=units[0].content["split_fingerprint"],
+        units=[t.unit for t in units],
+    )
+    claim(folder, record)
+    return folder, record
+
+
+def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
+    unit = folder.unit(trained.unit.name)
+    writer = MetricsWriter(unit / "metrics.csv")
+    writer.write(trained.epoch, score.metrics)
+    writer.close()
+    write_predictions(unit / "predictions.csv", score.evaluation)
+    folder.write_result(
+        UnitResult(
+            unit=trained.unit.name,
+            state=FINISHED,
+            epochs=trained.epoch,
+            selected_epoch=trained.epoch,
+            rule="checkpoint",
+            metrics=score.metrics,
+            seconds=score.seconds,
+            inference=score.inference,
+        )
+    )
+
+
+def summarise_scores(scores: list[Score]) -> dict[str, float]:
+    """Means over the units; accuracies as fractions."""
+    accuracies = [s.metrics["test/accuracy"] for s in scores]
+    summary = {
+        "eval/accuracy_mean": statistics.fmean(accuracies),
+        "eval/accuracy_std": statistics.pstdev(accuracies),
+        "units": float(len(scores)),
+    }
+    for name in ("test/violation_mean", "test/violation_max", "test/loss"):
+        values = [s.metrics[name] for s in scores if name in s.metrics]
+        if values:
+            summary[name] = statistics.fmean(values)
+    found = [
+        s.inference["from_zero_accuracy"] for s in scores if "from_zero_accuracy" in s.inference
+    ]
+    if found:
+        summary["eval/from_zero_accuracy_mean"] = statistics.fmean(found)
+    return summary
