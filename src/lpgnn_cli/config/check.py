@@ -12,6 +12,7 @@ from omegaconf import MISSING
 
 from lpgnn_cli.config.dataset import PatternConfig
 from lpgnn_cli.config.fields import Range
+from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig
@@ -114,10 +115,22 @@ def _pattern_size(config: TrainConfig) -> Iterator[str]:
         )
 
 
+def _warmup(config: TrainConfig) -> Iterator[str]:
+    propagation = config.propagation
+    if not isinstance(propagation, LagrangianConfig) or propagation.updates == "one_shot":
+        return
+    if propagation.warmup and propagation.multiplier_start == 0 and propagation.rho == 0:
+        yield (
+            "propagation.warmup moves the states by the constraints alone: give "
+            "propagation.multiplier_start or propagation.rho a value above 0."
+        )
+
+
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
     _device,
     _holdout_shares,
     _pattern_size,
+    _warmup,
 )
