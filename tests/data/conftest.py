@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import zipfile
 from collections.abc import Callable
@@ -51,8 +52,8 @@ def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def train_config() -> Callable[..., TrainConfig]:
-    """The config of `lpgnn train` with these overrides."""
-    return lambda *overrides: compose("train", list(overrides))
+    """The config of `lpgnn train` with these overrides; composing is slow, so once for each."""
+    return functools.cache(lambda *overrides: compose("train", list(overrides)))
 
 
 @pytest.fixture(scope="session")

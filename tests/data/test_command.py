@@ -78,6 +78,12 @@ def test_prepare(run: Run) -> None:
     ]
 
 
+def test_prepare_with_settings(run: Run, write_tu: Callable[..., Path], tmp_path: Path) -> None:
+    write_tu()
+    code, out, _ = run("prepare", "tu", "dataset.name=TINY", f"data.root={tmp_path}")
+    assert (code, out) == (0, "tu: 4 graphs, 9 nodes, 5 arcs, 2 classes; ready.\n")
+
+
 def test_a_typo_is_found_before_any_work(run: Run) -> None:
     code, out, err = run("prepare", "mutag", "nci")
     assert (code, out) == (2, "")
