@@ -44,8 +44,9 @@ class GainProbe(nn.Module):
         pulled = torch.autograd.grad(
             list(transits),
             list(states),
+            # Copies: the graph of a differentiable gain keeps them, and the probes move on below.
             grad_outputs=[
-                probe.to(f.dtype) for probe, f in zip(self.probes, transits, strict=True)
+                probe.to(f.dtype, copy=True) for probe, f in zip(self.probes, transits, strict=True)
             ],
             create_graph=differentiable,
             retain_graph=True,
