@@ -211,9 +211,11 @@ class UnitFit:
         }
 
     def _save(self) -> None:
-        save_checkpoint(self.folder / "last.pt", self._content())
+        # In this order: a unit killed in between goes on from the old last.pt and finds the same
+        # best epoch again, while a last.pt ahead of best.pt would never look for it.
         if self.best is not None:
             save_checkpoint(self.folder / "best.pt", self.best)
+        save_checkpoint(self.folder / "last.pt", self._content())
 
     def _load(self, content: dict[str, Any]) -> None:
         self.learner.load_state_dict(content["learner"])
