@@ -14,7 +14,7 @@ ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test lint format ui bench wheel-check setup clean
+.PHONY: help train test test-slow test-ui lint format ui bench wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -26,6 +26,16 @@ train: $(VENV)/.package ## train on the embedded default; ARGS are settings
 
 test: $(VENV)/.dev ## run all tests; ARGS go to pytest
 	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(VENV)/.dev ## run the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+test-ui: $(VENV)/.dev ## drive the dashboard in a real browser; installs Chromium if need be
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { apt-get update -q && apt-get install -qy chromium chromium-driver; } || \
+	  { echo "Install Debian's chromium and chromium-driver as root, then try again."; exit 1; }
+	@$(PIP) -c constraints.txt -e '.[ui]'
+	$(BIN)/python -m pytest -m ui $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check .

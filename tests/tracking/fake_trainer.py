@@ -126,6 +126,7 @@ def main() -> None:
     trainer.train(lambda unit, epoch: live.epoch_done(unit, epoch, {}))
     trainer.finish()
     live.run_ended(trainer.run, {})
+    assert "mlflow" not in sys.modules, "mlflow is for the follower alone"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -175,16 +174,3 @@ def test_without_tracking_nothing_of_mlflow_is_imported(make_trainer: MakeTraine
     )
     subprocess.run([sys.executable, "-c", script, str(trainer.run.path)], check=True)
     assert not (trainer.run.path / "tracking.json").exists()
-
-
-def test_starting_to_track_costs_the_trainer_no_mlflow(
-    make_trainer: MakeTrainer, runs: Path, empty_store: Path
-) -> None:
-    (runs / "mlflow.db").write_bytes(empty_store.read_bytes())
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import fake_trainer; "
-        "sys.argv[1:] = sys.argv[2:]; fake_trainer.main(); "
-        "assert 'mlflow' not in sys.modules"
-    )
-    command = [sys.executable, "-c", script, str(HERE), str(runs), "light", "1", "3"]
-    subprocess.run(command, check=True, env=dict(os.environ))

@@ -136,7 +136,11 @@ class _Pass:
             self._delete(parent)
         if not parent.run_id:
             start = _milliseconds(self.record.started)
-            tags = {RUN_TAG: self.record.id, PARENT_TAG: self.record.parent_run_id or ""}
+            tags = {
+                RUN_TAG: self.record.id,
+                PARENT_TAG: self.record.parent_run_id or "",
+                "mlflow.source.name": f"lpgnn {self.record.command}",
+            }
             self._create(parent, self.record.name, start, tags)
             for child in self.state.units.values():
                 if child.run_id:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 _SQLITE = "sqlite:///"
+# The dashboard then opens with runs and metrics rather than with traces and prompts.
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
 
 def default_uri() -> str:
@@ -98,7 +100,7 @@ def _experiment_id(client: MlflowClient, name: str, database: Path | None) -> st
     found = client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(client.create_experiment(name, artifact_location=location))
+            return str(client.create_experiment(name, location, _EXPERIMENT_TAGS))
         except MlflowException as error:
             # Another client of the same server was faster.
             found = client.get_experiment_by_name(name)
