@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import networkx as nx
@@ -123,7 +124,7 @@ def test_the_scaler_without_features() -> None:
 def test_the_fingerprint_does_not_depend_on_the_linear_algebra_library() -> None:
     dataset = dataset_of(torch.ones(4, 1), [False], positional=2)
     flipped = flip_signs(dataset.batch, 2, torch.Generator().manual_seed(3))
-    other = Dataset("sample", flipped, dataset.continuous, 2, None, False)
+    other = dataclasses.replace(dataset, batch=flipped)
     assert other.batch.fingerprint() != dataset.batch.fingerprint()
     assert other.fingerprint() == dataset.fingerprint()
     assert dataset_of(torch.ones(4, 1), [False], positional=1).fingerprint() != other.fingerprint()

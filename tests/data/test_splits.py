@@ -24,6 +24,7 @@ from lpgnn_cli.data import (
     load_dataset,
     make_splits,
 )
+from lpgnn_cli.data.features import NodeFeatures
 from lpgnn_cli.errors import UserError
 
 Configs = Callable[..., DatasetConfig]
@@ -58,7 +59,8 @@ def graphs_of(targets: list[int], name: str = "sample") -> Dataset:
         target_level="graph",
         num_classes=max(targets) + 1,
     )
-    return Dataset(name, batch, torch.zeros(0, dtype=torch.bool), 0, None, False)
+    nothing = NodeFeatures(torch.zeros(n, 0), torch.zeros(0, dtype=torch.bool))
+    return Dataset.build(name, batch, nothing, positional=0)
 
 
 def parts(split: Split) -> list[list[int]]:

@@ -75,6 +75,18 @@ def test_degrees_where_there_is_nothing_else(write_tu: Write, tiny_config: Confi
     assert load_dataset(tiny_config(path), None, 0).batch.features.shape == (9, 2)
 
 
+def test_the_vocabulary_of_another_dataset(write_tu: Write, tiny_config: Config) -> None:
+    known = load_dataset(tiny_config(write_tu()), None, 0)
+    fewer = tiny_config(write_tu(node_labels="5\n" * 9, edge_labels="4\n" * 5))
+    again = load_dataset(fewer, None, 0, known.vocabulary).batch
+    assert again.features.argmax(1).tolist() == [2] * 9
+    assert again.features.shape == known.batch.features.shape
+    assert again.arc_in[:, :2].argmax(1).tolist() == [1] * 5
+    strange = tiny_config(write_tu(node_labels="0\n" * 8 + "7\n"))
+    with pytest.raises(UserError, match="node label 7 was not there when the network was trained"):
+        load_dataset(strange, None, 0, known.vocabulary)
+
+
 def test_windows_line_ends_and_no_last_line_end(write_tu: Write, tiny_config: Config) -> None:
     path = write_tu()
     expected = load_dataset(tiny_config(path), None, 0).fingerprint()
