@@ -60,8 +60,8 @@ class PlainLagrangian:
     def transition(self) -> Tensor:
         """f_a(x), (N, S)"""
         arcs = self.batch.arcs
-        ends = [self.x.index_select(0, arcs.source), self.x.index_select(0, arcs.target)]
-        rows = torch.cat([*ends, self.constant], dim=1)
+        # Indexing with brackets: measured faster than index_select, its backward pass included.
+        rows = torch.cat([self.x[arcs.source], self.x[arcs.target], self.constant], dim=1)
         return torch.sparse.mm(self.arc_to_node, self.h(rows))
 
     def scores(self, transition_NS: Tensor) -> Tensor:
