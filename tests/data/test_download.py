@@ -132,9 +132,26 @@ def test_the_data_folder_by_default_and_by_variable(
 def test_what_is_on_disk_is_not_downloaded(
     write_tu: Write, mirror: Mirror, tmp_path: Path, by_name: Callable[[str], TuConfig]
 ) -> None:
-    write_tu()
-    assert load_dataset(by_name("TINY"), str(tmp_path), 0).batch.num_graphs == 4
+    for zipped in (True, False):
+        write_tu(zipped=zipped)
+        before = sorted(tmp_path.rglob("*"))
+        assert load_dataset(by_name("TINY"), str(tmp_path), 0).batch.num_graphs == 4
+        assert sorted(tmp_path.rglob("*")) == before, "the data folder may be read-only"
     assert mirror.requests == []
+
+
+def test_a_terminal_sees_the_progress(
+    served: Path,
+    root: Path,
+    by_name: Callable[[str], TuConfig],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert load_dataset(by_name("TINY"), str(root), 0).batch.num_graphs == 4
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Downloading TINY" in captured.err
 
 
 def test_a_changed_file_is_noticed(
