@@ -26,6 +26,10 @@ _KINDS = {
 }
 
 
+# More options than this would bury the sentence they are part of.
+MOST_LISTED = 30
+
+
 def is_option(name: str) -> bool:
     """Names with an underscore in front are schemas, not options."""
     return not name.startswith("_")
@@ -62,8 +66,16 @@ def check_groups(loader: ConfigLoaderImpl, overrides: Sequence[Override]) -> Non
         for chosen in _chosen(override):
             if chosen not in available:
                 hint = did_you_mean(chosen, available)
-                listed = f"Options: {', '.join(available)}." if available else "It has none."
+                listed = _listed(available)
                 raise UserError(f"{group} has no option {chosen}. {hint} {listed}")
+
+
+def _listed(available: Sequence[str]) -> str:
+    if not available:
+        return "It has none."
+    if len(available) > MOST_LISTED:
+        return f"`lpgnn train --help` lists all {len(available)}."
+    return f"Options: {', '.join(available)}."
 
 
 def _chosen(override: Override) -> Iterator[str]:

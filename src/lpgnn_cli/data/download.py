@@ -37,7 +37,7 @@ def download(name: str, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}): set data.root=.") from error
-    if not _reachable(url):
+    if not reachable(url):
         raise UserError(f"{name} is not on disk and the network cannot be reached: {advice}.")
     pooch.get_logger().setLevel("WARNING")
     fetch = pooch.HTTPDownloader(
@@ -95,7 +95,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _reachable(url: str) -> bool:
+def reachable(url: str) -> bool:
     """Whether a connection to the server (or the proxy before it) comes about in time.
 
     In a thread, since looking up a name cannot be given a time limit.

@@ -20,6 +20,7 @@ from lpgnn_cli.config.training import (
 )
 from lpgnn_cli.data.batch import hash_tensor
 from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.data.public_splits import PUBLIC, public_splits
 from lpgnn_cli.errors import UserError
 
 Indices = npt.NDArray[np.int64]
@@ -43,6 +44,8 @@ def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[S
     if isinstance(protocol, KFoldConfig):
         return _kfold(protocol, dataset, seed)
     assert isinstance(protocol, HoldoutConfig), type(protocol).__name__
+    if protocol.splits == PUBLIC:
+        return read_splits(public_splits(dataset.name), dataset)
     if protocol.splits is not None:
         return read_splits(Path(protocol.splits), dataset)
     if dataset.parts is not None:
