@@ -57,8 +57,8 @@ def choose_features(
         return _discrete(one_hot(tables.degrees[:, None], [vocabulary.degrees], "degree"))
     if choice == "rbf":
         raise UserError(
-            f"dataset.features=rbf is for the datasets subgraph and clique; {dataset} takes "
-            "labels, attributes, labels+attributes, degree or constant."
+            f"dataset.features=rbf is for the datasets subgraph and clique, not for {dataset}: "
+            "choose auto, degree or constant."
         )
     parts = []
     for part in choice.split("+"):
