@@ -97,19 +97,15 @@ class LagrangianLearner(Learner):
             updates.scale_lr(scale)
 
     def describe_divergence(self) -> str:
-        variables = self.updates.variables
-        layer = next(
-            (
-                k
-                for k, x in enumerate(variables.states)
-                if not bool(torch.isfinite(x).all())
-                or not bool(torch.isfinite(variables.multipliers[k]).all())
-            ),
-            None,
+        batches = [u.variables for u in (self.updates, *self.followers.values())]
+        states = [v.states for v in batches]
+        sizes = [max(map(_largest, layer)) for layer in zip(*states, strict=True)]
+        layer = max(range(len(sizes)), key=sizes.__getitem__)
+        multiplier = max(_largest(m) for v in batches for m in v.multipliers)
+        return (
+            f"{super().describe_divergence()}, largest state {sizes[layer]:.3g} in layer {layer}, "
+            f"largest multiplier {multiplier:.3g}"
         )
-        largest = max(float(m.detach().abs().max()) for m in variables.multipliers)
-        where = super().describe_divergence() if layer is None else f"states of layer {layer}"
-        return f"{where}, largest multiplier {largest:.3g}"
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -228,3 +224,8 @@ class FrozenLearner(LagrangianLearner):
         loss.backward()
         self.step_theta()
         return self.figures(part, scores, loss, loss, [])
+
+
+def _largest(values: Tensor) -> float:
+    """The largest magnitude; what is no number any more counts as infinite."""
+    return float(values.detach().abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())
