@@ -63,9 +63,10 @@ def compute(
     """Train the units that are not finished yet; folder and record tell what came of it."""
     for observer in observers:
         observer.run_started(folder, record.units, experiment.config.epochs)
-    results = execute(experiment.tasks(folder), experiment.workers, observers, stop)
+    tasks = experiment.tasks(folder)
+    results = execute(tasks, experiment.workers, observers, stop)
 
-    record.state, record.reason = verdict(results, experiment.config.on_divergence)
+    record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
     summary = summarise(folder)
     if experiment.config.figures:
         make_figures(folder)
@@ -76,8 +77,8 @@ def compute(
     return summary
 
 
-def verdict(results: Sequence[UnitResult], on_divergence: str) -> tuple[str, str]:
-    """The state of the run from those of its units, and why."""
+def verdict(results: Sequence[UnitResult], units: int, on_divergence: str) -> tuple[str, str]:
+    """The state of the run from those of its units, and why; not all of them may have started."""
     bad = [r for r in results if r.state != FINISHED]
     if on_divergence == "skip_fold" and len(bad) < len(results):
         bad = [r for r in bad if r.state != DIVERGED]
@@ -85,6 +86,8 @@ def verdict(results: Sequence[UnitResult], on_divergence: str) -> tuple[str, str
         of_state = [r for r in bad if r.state == state]
         if of_state:
             return state, f"{of_state[0].unit}: {of_state[0].reason}"
+    if len(results) < units:
+        return INTERRUPTED, "stopped before all units had started"
     return FINISHED, ""
 
 

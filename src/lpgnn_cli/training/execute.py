@@ -115,7 +115,7 @@ def train_unit(
         folder = RunFolder(task.run).unit(task.unit.name)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return _failed(task, f"{type(error).__name__}: {error}")
+        return _without_result(task, FAILED, f"{type(error).__name__}: {error}")
 
 
 def _run_side_by_side(
@@ -165,7 +165,7 @@ def _run_side_by_side(
                 message: Any = connection.recv()
             except EOFError:
                 process.join()
-                end(connection, _failed(task, f"its process ended with code {process.exitcode}"))
+                end(connection, _lost(task, process))
                 continue
             if isinstance(message, UnitResult):
                 end(connection, message)
@@ -199,10 +199,18 @@ def _placed(task: UnitTask, slot: int) -> UnitTask:
     return replace(task, device=f"cuda:{slot % torch.cuda.device_count()}")
 
 
-def _failed(task: UnitTask, reason: str) -> UnitResult:
+def _lost(task: UnitTask, process: BaseProcess) -> UnitResult:
+    """What becomes of a unit whose process ended without a word."""
+    # Children listen to SIGTERM: it ends only those that were told to stop before they began.
+    if process.exitcode == -signal.SIGTERM:
+        return _without_result(task, INTERRUPTED, "stopped before its first epoch")
+    return _without_result(task, FAILED, f"its process ended with code {process.exitcode}")
+
+
+def _without_result(task: UnitTask, state: str, reason: str) -> UnitResult:
     result = UnitResult(
         unit=task.unit.name,
-        state=FAILED,
+        state=state,
         epochs=0,
         selected_epoch=0,
         rule="",
