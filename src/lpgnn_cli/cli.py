@@ -17,10 +17,11 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 @dataclass(frozen=True)
 class Command:
-    """A plain command's module has `main(argv) -> int`; a Hydra command's has `run(config)`."""
+    """A plain command's module has `main(argv) -> int`, a Hydra command's has `run(config)`, and
+    that of a sweep, whose every job Hydra composes, `sweep(loader, config_name, overrides)`."""
 
     summary: str
-    kind: Literal["plain", "hydra"] = "plain"
+    kind: Literal["plain", "hydra", "sweep"] = "plain"
 
     def module(self, name: str) -> str:
         return f"lpgnn_cli.commands.{name}"
@@ -29,6 +30,7 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "train": Command("train a network and report its accuracy", "hydra"),
     "eval": Command("score a trained network again, or on graphs it never saw", "hydra"),
+    "sweep": Command("train every combination of settings, resume, and rank them", "sweep"),
     "data": Command("list, describe and fetch datasets"),
     "runs": Command("a table of past runs, to filter and to sort"),
     "ui": Command("open the MLflow dashboard"),
@@ -81,7 +83,7 @@ def _dispatch(words: list[str]) -> int:
     if name not in COMMANDS:
         raise UserError(_unknown(name, words))
     command = COMMANDS[name]
-    if command.kind == "hydra":
+    if command.kind != "plain":
         from lpgnn_cli.hydra_command import run_hydra_command
 
         return run_hydra_command(name, command, rest)

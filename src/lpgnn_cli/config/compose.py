@@ -63,7 +63,7 @@ def load(
     """The composed config, Hydra's own part included."""
     words = list(overrides)
     try:
-        check_groups(loader, OverridesParser.create().parse_overrides(words))
+        check_groups(loader, _parse(loader, words))
         return loader.load_configuration(
             config_name, words, run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN
         )
@@ -83,7 +83,7 @@ def to_typed(config: DictConfig) -> Any:
 
 def compose(command: Literal["train"], overrides: Sequence[str] = ()) -> TrainConfig:
     """What `lpgnn <command> <overrides>` would run with."""
-    config: TrainConfig = to_typed(_without_hydra(load(make_loader(), command, overrides)))
+    config: TrainConfig = to_typed(without_hydra(load(make_loader(), command, overrides)))
     return config
 
 
@@ -92,17 +92,22 @@ def check_overrides(
 ) -> None:
     """Find every mistake before any work is done; in a multirun, each value that is swept over."""
     if not multirun:
-        to_typed(_without_hydra(load(loader, config_name, overrides)))
+        to_typed(without_hydra(load(loader, config_name, overrides)))
         return
     load(loader, config_name, overrides, multirun=True)
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    parsed = _parse(loader, overrides)
     values = [swept for override in parsed if (swept := _swept_values(override))]
     first = [options[0] for options in values]
     jobs = [first]
     for position, options in enumerate(values):
         jobs += [[*first[:position], other, *first[position + 1 :]] for other in options[1:]]
     for job in jobs:
-        to_typed(_without_hydra(load(loader, config_name, job)))
+        to_typed(without_hydra(load(loader, config_name, job)))
+
+
+def _parse(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[Override]:
+    """With the loader at hand, glob(...) knows the options it chooses from."""
+    return OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
 
 
 def _swept_values(override: Override) -> list[str]:
@@ -116,7 +121,8 @@ def _swept_values(override: Override) -> list[str]:
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
 
 
-def _without_hydra(config: DictConfig) -> DictConfig:
+def without_hydra(config: DictConfig) -> DictConfig:
+    """The part of a composed config that is the command's own."""
     OmegaConf.set_struct(config, False)
     del config["hydra"]
     return config

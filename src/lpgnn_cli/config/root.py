@@ -74,6 +74,8 @@ class EvalConfig:
 
 
 SCHEMAS: dict[str, dict[str, type]] = {
+    # A sweep has the settings of `lpgnn train` under a root of its own.
+    "_schema": {"train": TrainConfig, "sweep": SweepConfig},
     "dataset": {
         "_karate": d.KarateConfig,
         "_pattern": d.PatternConfig,
@@ -112,9 +114,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
 def register() -> None:
     """Make the schemas known to Hydra; safe to call again."""
     store = ConfigStore.instance()
-    store.store(name="_train", node=TrainConfig)
     store.store(name="_eval", node=EvalConfig)
-    store.store(name="_sweep", node=SweepConfig)
     for group, schemas in SCHEMAS.items():
         for name, schema in schemas.items():
             store.store(group=group, name=name, node=schema)

@@ -1,0 +1,47 @@
+"""`lpgnn sweep`: every combination of settings as a run of its own, and a leaderboard."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from rich.console import Console
+
+from lpgnn_cli.errors import RunFailed
+from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RUNNING
+from lpgnn_cli.sweep.jobs import PENDING
+from lpgnn_cli.sweep.session import Session
+from lpgnn_cli.sweep.supervisor import DryRun
+
+
+def sweep(loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str]) -> int:
+    """Run every job that is not finished yet, report on all; 1 if any failed."""
+    console = Console()
+    with Session.open(loader, config_name, overrides, console) as session:
+        interrupted = False
+        try:
+            session.run()
+        except DryRun:
+            session.show_plan()
+            return 0
+        except KeyboardInterrupt:
+            interrupted = True
+        session.close()
+        board = session.board
+        bad, missing = (
+            board.of_state(FAILED, DIVERGED),
+            board.of_state(PENDING, INTERRUPTED, RUNNING),
+        )
+        if interrupted:
+            again = " ".join(["lpgnn sweep", *overrides])
+            print(f"lpgnn: interrupted; the same command goes on: {again}", file=sys.stderr)
+            return 130
+        if bad:
+            raise RunFailed(
+                f"{len(bad)} of {len(board.views)} jobs failed; sweep.retry_failed=true tries them "
+                f"again. What was computed is in {session.folder}."
+            )
+        if missing:
+            raise RunFailed(f"{len(missing)} of {len(board.views)} jobs did not run to their end.")
+        return 0
