@@ -18,7 +18,7 @@ from lpgnn_cli.data.features import NodeTables, choose_features
 from lpgnn_cli.data.karate import load_karate
 from lpgnn_cli.data.patterns import generate_pattern
 from lpgnn_cli.data.sources import find_tables
-from lpgnn_cli.data.tu import TuTables
+from lpgnn_cli.data.tu import TuTables, check_classes
 from lpgnn_cli.data.vocabulary import Vocabulary, indices, one_hot
 
 
@@ -45,6 +45,8 @@ def dataset_from_tables(
     config: TuConfig, tables: TuTables, vocabulary: Vocabulary | None = None
 ) -> Dataset:
     """A dataset in TU format, with labels (or else attributes, or else degrees) as features."""
+    if vocabulary is None:
+        check_classes(tables, config.path or config.name, config.name)
     num_nodes = int(tables.graph_ptr[-1])
     target = torch.from_numpy(tables.target)
     nodes = NodeTables(

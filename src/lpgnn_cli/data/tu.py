@@ -52,7 +52,7 @@ def read_tables(files: TuFiles) -> TuTables:
     indicator = _integers(files, "graph_indicator", columns=1)[:, 0]
     labels = _integers(files, "graph_labels", columns=1)[:, 0]
     graph_ptr = _graph_pointers(files, indicator, labels.size)
-    classes, targets = _classes(files, labels)
+    classes, targets = np.unique(labels, return_inverse=True)
     num_nodes = indicator.size
     arcs = _arcs(files, indicator)
     return TuTables(
@@ -97,22 +97,22 @@ def _graph_pointers(files: TuFiles, indicator: Ints, num_labels: int) -> Ints:
     return np.concatenate([[0], np.cumsum(np.bincount(indicator - 1))])
 
 
-def _classes(files: TuFiles, labels: Ints) -> tuple[Ints, Ints]:
-    classes, first, targets, counts = np.unique(
-        labels, return_index=True, return_inverse=True, return_counts=True
-    )
+def check_classes(tables: TuTables, origin: str, name: str) -> None:
+    """Refuse classes that cannot be learnt; graphs that are only scored may have them."""
+    file = f"{origin}: {name}_graph_labels.txt"
+    counts = np.bincount(tables.targets, minlength=tables.classes.size)
     if counts.min() == 1:
-        alone = int(first[counts == 1].min())
+        alone = int(np.flatnonzero(counts[tables.targets] == 1)[0])
+        value = tables.classes[tables.targets[alone]]
         raise UserError(
-            f"{files.label('graph_labels')}, line {alone + 1}: class {labels[alone]} has one "
-            "member; a class needs at least two graphs to be learnt and tested."
+            f"{file}, line {alone + 1}: class {value} has one member; a class needs at least two "
+            "graphs to be learnt and tested."
         )
-    if classes.size == 1:
+    if tables.classes.size == 1:
         raise UserError(
-            f"{files.label('graph_labels')}, line 1: all graphs are of class {classes[0]}, so "
-            "there is nothing to learn."
+            f"{file}, line 1: all graphs are of class {tables.classes[0]}, so there is nothing to "
+            "learn."
         )
-    return classes, targets.reshape(-1)
 
 
 def _arcs(files: TuFiles, indicator: Ints) -> Ints:
