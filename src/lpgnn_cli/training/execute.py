@@ -122,7 +122,8 @@ def _run_side_by_side(
     tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer], stop: StopFlag
 ) -> dict[str, UnitResult]:
     context = torch.multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    # torch._dynamo: every optimiser imports it, which takes a second and a half.
+    context.set_forkserver_preload([__name__, "torch._dynamo"])
     for task in tasks:
         task.dataset.batch.share_memory()
     waiting = list(tasks)
