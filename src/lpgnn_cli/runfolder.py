@@ -75,6 +75,8 @@ class RunRecord:
     host: str = ""
     # The MLflow run it belongs to, where it is one of several.
     parent_run_id: str | None = None
+    # What it was computed with: python, torch, numpy, ...
+    versions: dict[str, str] = field(default_factory=dict)
 
     def actual_state(self) -> str:
         """`state`, but a run that calls itself running while its process is gone is interrupted."""

@@ -16,7 +16,12 @@ def read_flat_config(path: Path) -> dict[str, str]:
     """`{"lr.theta": "0.01", "state": "[16]", ...}`; empty where there is no config yet."""
     if not path.is_file():
         return {}
-    return dict(_flatten(yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}, ""))
+    return flat_config(path.read_text(encoding="utf-8"))
+
+
+def flat_config(text: str) -> dict[str, str]:
+    """The same from the text of a config.yaml."""
+    return dict(_flatten(yaml.load(text, _Loader) or {}, ""))
 
 
 def _flatten(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
@@ -137,6 +139,7 @@ def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[Run
         dataset_fingerprint=experiment.dataset_fingerprint,
         split_fingerprint=experiment.split_fingerprint,
         units=[fold.unit for fold in experiment.folds],
+        versions=library_versions(),
     )
     return run, record
 
@@ -181,6 +184,16 @@ def default_name(config: TrainConfig) -> str:
     if config.propagation.name == "lagrangian":
         words.append(config.g.name)
     return "-".join([*words, f"k{config.layers}"]).lower()
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """Of what the figures may depend on."""
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    for name in ("numpy", "torch_scatter"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 @cache

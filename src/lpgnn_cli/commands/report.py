@@ -1,0 +1,194 @@
+"""`lpgnn report`: the paper's tables with what has been measured here."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from lpgnn_cli.config.suggest import did_you_mean
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.paper.document import (
+    Findings,
+    Report,
+    cells_csv,
+    comparisons_csv,
+    find,
+    write_report,
+)
+from lpgnn_cli.paper.reference import Table, preset_names, reference_tables
+from lpgnn_cli.paper.results import (
+    collect_runs,
+    default_results,
+    read_notes,
+    write_results,
+)
+from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
+from lpgnn_cli.runfolder import runs_root, write_atomically
+
+FORMATS = ("table", "markdown", "csv", "latex", "html")
+SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
+COMPARISONS = "comparisons"
+
+
+def main(argv: list[str]) -> int:
+    arguments = _parser().parse_args(argv)
+    words: list[str] = arguments.what
+    if words and words[0] == "collect":
+        return _collect(arguments, words[1:])
+    with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
+        return _report(arguments, words, Path(scratch))
+
+
+def _parser() -> argparse.ArgumentParser:
+    tables = ", ".join(reference_tables())
+    parser = argparse.ArgumentParser(
+        prog="lpgnn report",
+        description="The paper's tables beside what has been measured here.",
+        epilog=f"tables: {tables}. `table={COMPARISONS} --format csv` gives the paired tests. "
+        "`lpgnn report collect` keeps what the tables need of finished runs in results/.",
+    )
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="WHAT",
+        help="paper (all tables, the default), table=NAME (several may be given), or collect",
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--results", metavar="FOLDER", help="read collected results (default: results/)"
+    )
+    source.add_argument(
+        "--runs", nargs="?", const="", metavar="ROOT", help="read run folders (default: runs/)"
+    )
+    source.add_argument(
+        "--store", nargs="?", const="", metavar="URI", help="read an MLflow store or server"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="default: table, or by the file's name")
+    parser.add_argument("--output", metavar="FILE", help="write there instead of to the screen")
+    return parser
+
+
+def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:
+    tables, only_comparisons = _tables(words)
+    output = Path(arguments.output) if arguments.output else None
+    form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
+    runs, source, notes = _read(arguments, scratch)
+    findings = find(tables, runs)
+    if form == "csv":
+        text = comparisons_csv(findings) if only_comparisons else cells_csv(findings)
+        return _deliver(text, output)
+    report = write_report(findings, source, notes)
+    if form == "table":
+        return _print(report, output)
+    return _deliver(_render(report, findings, form, scratch), output)
+
+
+def _tables(words: Sequence[str]) -> tuple[list[Table], bool]:
+    """The tables asked for, and whether only the comparisons between their rows are."""
+    known = reference_tables()
+    names: list[str] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if word == "paper":
+            names += known
+        elif key == "table" and equals:
+            names += value.split(",")
+        else:
+            raise UserError(f"{word} is not known here: write paper, table=NAME or collect.")
+    wrong = [name for name in names if name not in known and name != COMPARISONS]
+    if wrong:
+        hint = did_you_mean(wrong[0], [*known, COMPARISONS])
+        raise UserError(f"there is no table {wrong[0]}. {hint} Tables: {', '.join(known)}.")
+    chosen = [known[name] for name in dict.fromkeys(names) if name in known]
+    return chosen or list(known.values()), COMPARISONS in names
+
+
+def _read(
+    arguments: argparse.Namespace, scratch: Path
+) -> tuple[list[PresetRun], str, dict[str, str]]:
+    """The runs, where they come from, and what was written about them."""
+    presets = preset_names()
+    if arguments.store is not None:
+        from lpgnn_cli.tracking.store import existing_uri
+
+        uri = existing_uri(arguments.store or None)
+        return runs_in_store(uri, presets, scratch), f"MLflow at {uri}", {}
+    if arguments.runs is None:
+        results = Path(arguments.results) if arguments.results else default_results()
+        if arguments.results and not (Path(arguments.results) / "runs").is_dir():
+            raise UserError(
+                f"{arguments.results} holds no collected results: `lpgnn report collect --output "
+                f"{arguments.results}` makes them of finished runs."
+            )
+        if results is not None:
+            runs = runs_in_folders(results / "runs", presets)
+            return runs, f"the collected results in {results}", read_notes(results)
+    root = Path(arguments.runs) if arguments.runs else runs_root()
+    if arguments.runs and not root.is_dir():
+        raise UserError(f"{root} is not a folder: --runs wants the root of run folders.")
+    return runs_in_folders(root, presets), f"the run folders in {root.name}/", {}
+
+
+def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Path) -> str:
+    from lpgnn_cli.paper.render import latex, markdown
+
+    if form == "markdown":
+        return markdown(report)
+    if form == "latex":
+        return latex(report)
+    from lpgnn_cli.paper.figures import draw_pictures
+    from lpgnn_cli.paper.html import html
+
+    pictures = draw_pictures(findings, scratch / "pictures")
+    for section in report.sections:
+        section.pictures = pictures.get(section.id, [])
+    return html(report)
+
+
+def _print(report: Report, output: Path | None) -> int:
+    from lpgnn_cli.paper.render import print_report
+
+    if output is None:
+        print_report(report, Console())
+        return 0
+    with _open_folder(output).open("w", encoding="utf-8") as file:
+        print_report(report, Console(file=file, width=120))
+    return 0
+
+
+def _deliver(text: str, output: Path | None) -> int:
+    if output is None:
+        print(text, end="")
+    else:
+        write_atomically(_open_folder(output), text)
+    return 0
+
+
+def _open_folder(path: Path) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path.parent} cannot be made ({error.strerror}).") from error
+    return path
+
+
+def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    if rest or arguments.format or arguments.results or arguments.store is not None:
+        raise UserError("collect takes only --runs ROOT and --output FOLDER.")
+    root = Path(arguments.runs) if arguments.runs else runs_root()
+    results = Path(arguments.output or "results")
+    presets = preset_names()
+    collected = collect_runs(runs_in_folders(root, presets), results)
+    if not collected and not (results / "runs").is_dir():
+        raise UserError(
+            f"{root} has no finished run of a preset: start one, such as "
+            "`lpgnn train experiment=karate`."
+        )
+    kept = runs_in_folders(results / "runs", presets)
+    write_results(find(reference_tables().values(), kept), results)
+    print(f"Collected {', '.join(collected)} into {results}." if collected else "Nothing new.")
+    return 0

@@ -1,0 +1,1 @@
+"""The paper's tables, and what has been measured here beside them."""

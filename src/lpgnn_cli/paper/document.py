@@ -1,0 +1,345 @@
+"""A report before it is drawn: sections of plain grids of text, the same for every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
+from lpgnn_cli.paper.presets import config_digest
+from lpgnn_cli.paper.reference import Figure, Protocol, Table
+from lpgnn_cli.paper.runs import PresetRun
+from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
+from lpgnn_cli.reporting.text import compact, duration
+
+NOT_RUN = "not run"
+NOTHING = "-"
+PROTOCOLS: dict[Protocol, str] = {"best_epoch": "best epoch", "honest": "honest"}
+MODIFIED_SHOWN = 5
+# Less than this is printed as no difference at all.
+VISIBLE = 0.05
+
+LEGEND = [
+    "Accuracies in per cent, mean ± population standard deviation over folds and seeds.",
+    "best epoch: the epoch with the best mean test accuracy over the folds, as in the paper's "
+    "cross-validation. It is chosen on the test folds, so it is optimistic.",
+    "honest: the last epoch, or the epoch with the best validation loss where there is a "
+    "validation part. No test label is used.",
+    "Rows marked ours are in no paper: states frozen is the control without diffusion, one-shot "
+    "the other update rule. Figures marked quoted the paper took from others' papers.",
+]
+TESTS = (
+    "Differences are paired by fold (seeds of a fold are averaged; generated data by seed). "
+    "p: exact test by sign flips; p corrected: t-test with the variance corrected for the overlap "
+    "of training folds (Nadeau and Bengio). Folds are not independent and many rows are compared, "
+    "so a single p below 0.05 is weak evidence; best-epoch figures are chosen on the test folds."
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text; a cell may have several lines. The first `labels` columns are words."""
+
+    header: list[str]
+    rows: list[list[str]]
+    labels: int = 1
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its caption."""
+
+    path: Path
+    caption: str
+
+
+@dataclass
+class Section:
+    """One table of the paper."""
+
+    id: str
+    title: str
+    intro: list[str]
+    overview: Grid
+    details: Grid
+    comparisons: Grid
+    notes: list[str]
+    pictures: list[Picture] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """All of it."""
+
+    title: str
+    source: str
+    legend: list[str]
+    sections: list[Section]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A table with its cells filled and compared."""
+
+    table: Table
+    cells: list[Cell]
+    comparisons: list[Comparison]
+    modified: list[PresetRun]
+    unfinished: list[PresetRun]
+
+
+def find(tables: Iterable[Table], runs: Sequence[PresetRun]) -> list[Findings]:
+    findings = []
+    for table in tables:
+        cells = fill(table, runs)
+        presets = {preset for cell in cells for preset in cell.reference.presets}
+        own = [run for run in runs if run.preset in presets]
+        findings.append(
+            Findings(
+                table=table,
+                cells=cells,
+                comparisons=compare_rows(table, cells),
+                modified=[run for run in own if run.departures],
+                unfinished=[run for run in own if not run.departures and not run.is_finished],
+            )
+        )
+    return findings
+
+
+def write_report(findings: Sequence[Findings], source: str, notes: dict[str, str]) -> Report:
+    return Report(
+        title="The paper's tables, measured here",
+        source=source,
+        legend=LEGEND,
+        sections=[_section(one, notes) for one in findings],
+    )
+
+
+def _section(findings: Findings, notes: dict[str, str]) -> Section:
+    table = findings.table
+    like = PROTOCOLS[table.protocol]
+    intro = [f"Measured here ({like}); below it in brackets the paper's figure and the difference."]
+    return Section(
+        id=table.id,
+        title=table.title,
+        intro=[*intro, table.note] if table.note else intro,
+        overview=_overview(table, findings.cells),
+        details=_details(table, findings.cells),
+        comparisons=_comparisons(findings.comparisons),
+        notes=_notes(findings, notes),
+    )
+
+
+def _overview(table: Table, cells: Sequence[Cell]) -> Grid:
+    by_place = {(cell.row.id, cell.column.id): cell for cell in cells}
+    rows = [
+        [row.model, row.kind]
+        + [_overview_text(by_place.get((row.id, column.id))) for column in table.columns]
+        for row in table.rows
+    ]
+    return Grid(["model", "whose", *[column.title for column in table.columns]], rows, labels=2)
+
+
+def _overview_text(cell: Cell | None) -> str:
+    if cell is None:
+        return NOTHING
+    measured = spread_text(cell.headline) if cell.headline else NOT_RUN
+    lines = [measured if cell.can_run else NOTHING]
+    if cell.reference.paper:
+        parts = [figure_text(cell.reference.paper)]
+        parts += [signed(cell.difference)] if cell.difference is not None else []
+        lines.append(f"({', '.join(parts)})")
+    return "\n".join(lines)
+
+
+def _details(table: Table, cells: Sequence[Cell]) -> Grid:
+    like = PROTOCOLS[table.protocol]
+    header = ["model", "on", "best epoch", "honest", "paper", f"difference ({like})"]
+    header += ["folds x seeds", "violation", "time", "run"]
+    rows = []
+    for cell in cells:
+        measured = cell.measured
+        if measured is None:
+            continue
+        rows.append(
+            [
+                cell.row.model,
+                cell.column.title,
+                spread_text(measured.best_epoch),
+                spread_text(measured.honest),
+                _paper_text(cell),
+                _difference_text(cell),
+                f"{measured.folds} x {measured.seeds}" + (" *" if measured.lost else ""),
+                compact(measured.violation),
+                duration(measured.seconds),
+                measured.run.place,
+            ]
+        )
+    return Grid(header, rows, labels=2)
+
+
+def _paper_text(cell: Cell) -> str:
+    if cell.reference.paper is None:
+        return "ours"
+    return figure_text(cell.reference.paper) + (" (quoted)" if cell.reference.quoted else "")
+
+
+def _difference_text(cell: Cell) -> str:
+    if cell.difference is None:
+        return NOTHING
+    short = cell.difference <= -VISIBLE and not cell.reference.quoted
+    return signed(cell.difference) + (" falls short" if short else "")
+
+
+def _comparisons(comparisons: Sequence[Comparison]) -> Grid:
+    header = ["comparison", "on", "pairs"]
+    for name in PROTOCOLS.values():
+        header += [f"difference, {name}", "p", "p corrected"]
+    rows = []
+    for comparison in comparisons:
+        row = [_comparison_name(comparison), comparison.first.column.title]
+        tests = comparison.tests
+        row.append(str(next(iter(tests.values())).pairs) if tests else comparison.reason)
+        for protocol in PROTOCOLS:
+            row += _test_text(tests.get(protocol))
+        rows.append(row)
+    return Grid(header, rows, labels=2)
+
+
+def _comparison_name(comparison: Comparison) -> str:
+    return f"{comparison.first.row.model} less {comparison.second.row.model}"
+
+
+def _test_text(test: PairedTest | None) -> list[str]:
+    if test is None:
+        return [NOTHING] * 3
+    return [signed(test.difference), p_text(test.p_flips), p_text(test.p_corrected)]
+
+
+def _notes(findings: Findings, texts: dict[str, str]) -> list[str]:
+    notes = []
+    cells = findings.cells
+    waiting = sorted({cell.reference.presets[0] for cell in cells if cell.can_run} - _done(cells))
+    if waiting:
+        notes.append(f"Not run: {', '.join(waiting)}.")
+    for cell in cells:
+        short = cell.difference is not None and cell.difference <= -VISIBLE
+        if cell.row.kind == "paper" and short and not cell.reference.quoted:
+            assert cell.difference is not None
+            assert cell.measured is not None
+            why = texts.get(cell.measured.run.preset, "")
+            where = f"{cell.row.model} on {cell.column.title}"
+            notes.append(f"{where} falls short by {-cell.difference:.1f}. {why}".strip())
+        if cell.measured and cell.measured.lost:
+            lost = f"{cell.measured.lost} of {cell.measured.lost + len(cell.measured.units)}"
+            notes.append(f"* {cell.measured.run.preset}: {lost} units did not finish.")
+    for run in findings.unfinished:
+        notes.append(f"{run.place} ({run.preset}) is {run.record.actual_state()}: not counted.")
+    for run in findings.modified[:MODIFIED_SHOWN]:
+        changed = ", ".join(run.departures[:3]) + (", ..." if len(run.departures) > 3 else "")
+        notes.append(f"{run.place} is {run.preset} modified, not counted: {changed}.")
+    if len(findings.modified) > MODIFIED_SHOWN:
+        notes.append(f"And {len(findings.modified) - MODIFIED_SHOWN} more modified runs.")
+    return notes
+
+
+def _done(cells: Sequence[Cell]) -> set[str]:
+    return {cell.reference.presets[0] for cell in cells if cell.measured}
+
+
+def cells_csv(findings: Sequence[Findings]) -> str:
+    """Every cell with all that is known about it, one row each."""
+    return _csv(CELL_COLUMNS, [_cell_row(cell) for one in findings for cell in one.cells])
+
+
+CELL_COLUMNS = [
+    *("table", "row", "model", "whose", "column", "paper", "paper_std", "paper_quoted", "state"),
+    *("best_epoch", "best_epoch_std", "honest", "honest_std", "honest_rule", "compared"),
+    *("difference", "folds", "seeds", "units_lost", "violation", "seconds", "preset", "run"),
+    *("config", "started", "version", "git_commit", "device", "segment_backend", "command"),
+]
+
+
+def _cell_row(cell: Cell) -> list[str]:
+    paper = cell.reference.paper
+    row = [cell.table.id, cell.row.id, cell.row.model, cell.row.kind, cell.column.id]
+    row += [f"{paper.mean:g}" if paper else "", _plain(paper.std if paper else None)]
+    row += [str(cell.reference.quoted).lower() if paper else ""]
+    if cell.measured is None:
+        row += [NOT_RUN if cell.can_run else "quoted only"]
+        return row + [""] * (len(CELL_COLUMNS) - len(row))
+    return [*row, "measured", *_measured_row(cell, cell.measured)]
+
+
+def _measured_row(cell: Cell, measured: Measured) -> list[str]:
+    record = measured.run.record
+    best, honest = measured.best_epoch, measured.honest
+    return [
+        *(_plain(best.mean if best else None), _plain(best.std if best else None)),
+        *(_plain(honest.mean if honest else None), _plain(honest.std if honest else None)),
+        *(measured.rule, cell.table.protocol, _plain(cell.difference)),
+        *(str(measured.folds), str(measured.seeds), str(measured.lost)),
+        *(_plain(measured.violation, 6), _plain(measured.seconds, 1)),
+        *(measured.run.preset, measured.run.place, config_digest(measured.run.preset)),
+        datetime.fromtimestamp(record.started).isoformat(timespec="seconds"),
+        *(record.version, record.git_commit or "", record.device, record.segment_backend),
+        " ".join(["lpgnn", *record.argv]),
+    ]
+
+
+def comparisons_csv(findings: Sequence[Findings]) -> str:
+    """Every comparison under both protocols, one row each."""
+    header = ["table", "first", "second", "column", "figure", "pairs", "difference"]
+    header += ["p_sign_flips", "p_corrected_t", "remark"]
+    rows = []
+    for one in findings:
+        for c in one.comparisons:
+            place = [one.table.id, c.first.row.id, c.second.row.id, c.first.column.id]
+            for protocol, test in c.tests.items():
+                figures = [_plain(test.difference), _plain(test.p_flips, 5)]
+                figures += [_plain(test.p_corrected, 5), ""]
+                rows.append([*place, protocol, str(test.pairs), *figures])
+            if not c.tests:
+                rows.append([*place, "", "", "", "", "", c.reason])
+    return _csv(header, rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _plain(value: float | None, digits: int = 3) -> str:
+    return "" if value is None or value != value else f"{round(value, digits):g}"
+
+
+def spread_text(spread: Spread | None) -> str:
+    if spread is None:
+        return NOTHING
+    return f"{spread.mean:.1f}" if spread.std is None else f"{spread.mean:.1f} ± {spread.std:.1f}"
+
+
+def figure_text(figure: Figure) -> str:
+    """As precise as the paper prints it."""
+    mean = f"{figure.mean:.1f}" if round(figure.mean, 1) == figure.mean else f"{figure.mean:.2f}"
+    if figure.std is None:
+        return mean
+    std = f"{figure.std:.1f}" if round(figure.std, 1) == figure.std else f"{figure.std:.2f}"
+    return f"{mean} ± {std}"
+
+
+def signed(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return f"{abs(value):.1f}" if abs(value) < VISIBLE else f"{value:+.1f}"
+
+
+def p_text(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

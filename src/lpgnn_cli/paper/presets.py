@@ -1,0 +1,84 @@
+"""What a preset stands for: its composed config, and whether a run had that config.
+
+Composing takes a quarter of a second, so what the present `conf/` gives is kept in the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+
+from omegaconf import OmegaConf
+
+from lpgnn_cli.config.compose import compose, conf_dir
+from lpgnn_cli.data.storage import cache_folder
+from lpgnn_cli.runfolder import write_atomically
+from lpgnn_cli.tracking.flatten import flat_config, read_flat_config
+
+# Settings that say where and how a run is shown, kept and computed, not what is computed.
+PRESENTATION = {
+    "name",
+    "quiet",
+    "figures",
+    "threads",
+    "device",
+    "checkpoint_every",
+    "resume",
+    "protocol.workers",
+}
+PRESENTATION_GROUPS = {"data", "tracking"}
+
+
+def essence(flat: Mapping[str, str]) -> dict[str, str]:
+    """A flat config without the settings that do not matter for the figures."""
+    return {
+        key: value
+        for key, value in flat.items()
+        if key not in PRESENTATION and key.split(".")[0] not in PRESENTATION_GROUPS
+    }
+
+
+def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
+    """The settings in which a run departs from a preset: `layers=2 instead of 1`.
+
+    A setting that the run does not know came into being after it.
+    """
+    wanted = preset_config(preset)
+    run = essence(flat)
+    return [
+        f"{key}={value} instead of {wanted.get(key, 'none')}"
+        for key, value in run.items()
+        if wanted.get(key) != value
+    ]
+
+
+@cache
+def preset_config(preset: str) -> dict[str, str]:
+    """The settings of a preset that matter, as flat names and values."""
+    path = cache_folder() / "presets" / conf_digest() / f"{preset}.yaml"
+    if path.is_file():
+        return essence(read_flat_config(path))
+    text = OmegaConf.to_yaml(OmegaConf.structured(compose("train", [f"experiment={preset}"])))
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    return essence(flat_config(text))
+
+
+def config_digest(preset: str) -> str:
+    """A short name for all settings of a preset together."""
+    lines = [f"{key}={value}\n" for key, value in sorted(preset_config(preset).items())]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+
+
+@cache
+def conf_digest() -> str:
+    """sha256 over all of `conf/`."""
+    root = conf_dir()
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.yaml")):
+        with contextlib.suppress(OSError):
+            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:24]
