@@ -27,6 +27,9 @@ def sweep(loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str]) 
             return 0
         except KeyboardInterrupt:
             interrupted = True
+        except RunFailed:
+            session.close()
+            raise
         session.close()
         board = session.board
         bad, missing = (

@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-# What the fork server imports, once for all jobs.
-PRELOADED = ["lpgnn_cli.sweep.function"]
+# What the fork server imports, once for all jobs; every optimiser imports torch._dynamo.
+PRELOADED = ["lpgnn_cli.sweep.function", "torch._dynamo"]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Seconds that workers have to save when the sweep is stopped.
 GRACE = 60.0

@@ -1,0 +1,88 @@
+"""A sweep ends with everything that can be had, whatever happens to its jobs and to itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def disturbed(
+    sweeper: Any,
+    jobs: int,
+    epochs: int,
+    raising: list[int],
+    killed: list[int],
+    kills_at: list[int],
+) -> tuple[int, str]:
+    """Start the sweep, kill it when so many jobs have finished, and start it a last time."""
+    words = [f"seed=range({jobs})", f"epochs={epochs}", "hydra.launcher.workers=2"]
+    trouble = {
+        "SABOTAGE_RAISE": ",".join(map(str, raising)),
+        "SABOTAGE_KILL": ",".join(map(str, killed)),
+    }
+    for count in kills_at:
+        process = sweeper.start(words, SABOTAGE_SLEEP="0.05", **trouble)
+        sweeper.wait_for_finished(count, process)
+        process.kill()
+        process.communicate()
+    return sweeper.run(words, **trouble)
+
+
+def check(
+    make_sweeper: Any,
+    jobs: int,
+    epochs: int,
+    raising: list[int],
+    killed: list[int],
+    at: list[int],
+) -> None:
+    sweeper = make_sweeper("disturbed")
+    code, said = disturbed(sweeper, jobs, epochs, raising, killed, at)
+    bad = len(raising) + len(killed)
+    assert code == 1, said
+    assert f"{bad} of {jobs} jobs failed" in said
+    assert said.count("RuntimeError: sabotage") >= len(raising)
+    assert said.count("its process was ended by SIGKILL") >= len(killed)
+
+    rows = sweeper.leaderboard()
+    finished = [row for row in rows if row["state"] == "finished"]
+    failed = {int(row["seed"]): row["reason"] for row in rows if row["state"] == "failed"}
+    assert len(finished) == jobs - bad
+    assert sorted(failed) == sorted([*raising, *killed])
+    assert all("sabotage" in failed[seed] for seed in raising)
+    assert all("SIGKILL" in failed[seed] for seed in killed)
+
+    # Each epoch once: finished jobs are not touched, interrupted ones go on where they were.
+    computed = sweeper.epochs()
+    for row in finished:
+        counts = [computed[row["folder"], epoch] for epoch in range(1, epochs + 1)]
+        assert counts == [1] * epochs, row
+    assert sum(row["state"] == "finished" for row in rows) * epochs == sum(
+        count for (name, _), count in computed.items() if name in {r["folder"] for r in finished}
+    )
+
+    other = make_sweeper("undisturbed")
+    code, said = other.run(
+        [f"seed=range({jobs})", f"epochs={epochs}", "hydra.launcher.workers=2"],
+        SABOTAGE_RAISE=",".join(map(str, raising)),
+        SABOTAGE_KILL=",".join(map(str, killed)),
+    )
+    assert code == 1, said
+    assert sweeper.leaderboard() == other.leaderboard()
+
+
+def test_a_sweep_that_is_killed_goes_on_where_it_was(make_sweeper: Any) -> None:
+    check(make_sweeper, jobs=8, epochs=10, raising=[2], killed=[5], at=[2])
+
+
+@pytest.mark.slow
+def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: Any) -> None:
+    check(
+        make_sweeper,
+        jobs=60,
+        epochs=20,
+        raising=[3, 11, 24, 25, 40, 59],
+        killed=[7, 30, 51],
+        at=[12, 31],
+    )
