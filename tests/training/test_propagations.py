@@ -1,0 +1,347 @@
+"""Every network of the comparison on MUTAG, and what the settings of a propagation do."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from lpgnn_cli.model.contraction import estimate_gain
+from lpgnn_cli.model.network import residuals
+from lpgnn_cli.runfolder import FINISHED, RunFolder
+from lpgnn_cli.training.experiment import make_folds
+from lpgnn_cli.training.fit import UnitFit
+
+NETWORKS = {
+    "LP-GNN": ("lagrangian", "sum"),
+    "LP-GIN": ("lagrangian", "gin"),
+    "LP-GCN": ("lagrangian", "gcn"),
+    "LP-SAGE": ("lagrangian", "sage"),
+    "LP-GAT": ("lagrangian", "gat"),
+    "LP-selection": ("lagrangian", "selection"),
+    "LP-median": ("lagrangian", "median"),
+    "GNN*": ("fixed_point", "avg"),
+    "GIN": ("layers", "gin"),
+    "GCN": ("layers", "gcn"),
+    "SAGE": ("layers", "sage"),
+    "GAT": ("layers", "gat"),
+    "MLP": ("layers", "none"),
+}
+
+ALL = {f"{part}/{name}" for part in ("train", "test") for name in ("accuracy", "loss")}
+ALL |= {"train/lagrangian"}
+VIOLATIONS = {
+    f"{part}/{name}"
+    for part in ("train", "test")
+    for name in ("violation_mean", "violation_max", "layer0/violation_mean")
+}
+MULTIPLIERS = {"train/multiplier_norm", "train/layer0/multiplier_norm"}
+COLUMNS = {
+    "lagrangian": ALL | VIOLATIONS | MULTIPLIERS,
+    "fixed_point": ALL | VIOLATIONS,
+    "layers": ALL,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
+    name, make_config, make_tasks
+):
+    propagation, aggregator = NETWORKS[name]
+    words = f"propagation={propagation}", f"aggregator={aggregator}"
+    config = make_config(*words, "epochs=3", "inference.steps=5", recipe=True)
+    task = make_tasks(config)[0]
+    fit = UnitFit(task)
+    before = {n: p.detach().clone() for n, p in fit.learner.network.named_parameters()}
+    result = fit.fit(lambda *_: None, lambda: False)
+    assert (result.state, result.epochs) == (FINISHED, 3), result.reason
+    rows = RunFolder(task.run).read_metrics(task.unit.name)
+    for row in rows:
+        assert row.keys() - {"epoch", "time"} == COLUMNS[propagation]
+        assert all(math.isfinite(value) for value in row.values())
+    if getattr(config.propagation, "warmup", 0) < 3:
+        moved = [n for n, p in fit.learner.network.named_parameters() if not p.equal(before[n])]
+        assert any(n.startswith("transitions.0") for n in moved)
+        assert any(n.startswith("readout") for n in moved)
+
+
+@pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
+def test_layers_have_their_own_sizes_states_and_figures(
+    propagation, make_config, make_batch, make_learner
+):
+    batch = make_batch()
+    words = f"propagation={propagation}", "layers=3", "state=[5,4,2]", "readout.layers=all"
+    learner = make_learner(make_config(*words), train=batch, test=batch.subset(torch.tensor([1])))
+    figures = learner.train_epoch(1, batch)
+    per_layer = {name for name in figures if "/layer" in name}
+    assert learner.network.readout.mlp.first.in_features == 11
+    if propagation == "lagrangian":
+        variables = learner.updates.variables
+        assert [x.shape[1] for x in variables.states] == [5, 4, 2]
+        assert [m.shape[1] for m in variables.multipliers] == [1, 1, 1]
+        norms = [float(figures[f"train/layer{k}/multiplier_norm"]) for k in range(3)]
+        total = float(figures["train/multiplier_norm"])
+        assert total == pytest.approx(math.sqrt(sum(n * n for n in norms)))
+    expected = 0 if propagation == "layers" else 3
+    assert sum("violation_mean" in name for name in per_layer) == expected
+
+
+def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
+    """Its state, as in the paper: or else its transition, which then feels the layer above."""
+    batch = make_batch()
+    words = "layers=2", "state=[3,4]", "propagation.multiplier_start=1"
+    torch.manual_seed(1)
+    x = [torch.randn(batch.num_nodes, size, dtype=torch.float64) for size in (3, 4)]
+    found = {}
+    for hand_up in ("state", "transition"):
+        learner = make_learner(make_config(*words, f"propagation.hand_up={hand_up}"), train=batch)
+        first, second = learner.network.transitions
+        lower, upper = learner.network.transit(x, batch)
+        label = x[0] if hand_up == "state" else first(x[0], batch.features, batch)
+        torch.testing.assert_close(lower, first(x[0], batch.features, batch))
+        torch.testing.assert_close(upper, second(x[1], label, batch))
+        upper.sum().backward()
+        found[hand_up] = first.h.first.weight.grad
+    assert found["state"] is None
+    assert float(found["transition"].abs().max()) > 0
+
+
+def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner):
+    batch = make_batch()
+    states = [torch.full((batch.num_nodes, 3), 1.0 + k, dtype=torch.float64) for k in range(2)]
+    transits = [torch.full_like(s, 10.0 + k) for k, s in enumerate(states)]
+    sizes = batch.graph_ptr.diff().double()
+    cases = [
+        ("source=transition", "last", "sum", 1.0, [11.0]),
+        ("source=state", "last", "sum", 0.5, [2.0]),
+        ("source=transition", "all", "sum", 1.0, [10.0, 11.0]),
+        ("source=state", "all", "mean", 1.0, [1.0, 2.0]),
+    ]
+    for source, layers, pool, scale, values in cases:
+        config = make_config("layers=2", "state=[3]", "readout=linear", f"readout.{source}")
+        config.readout.layers, config.readout.pool, config.readout.scale = layers, pool, scale
+        network = make_learner(config, train=batch).network
+        read = torch.tensor([v for v in values for _ in range(3)], dtype=torch.float64) * scale
+        rows = sizes[:, None] * read if pool == "sum" else read.expand(len(sizes), -1)
+        expected = network.readout.mlp(rows)
+        torch.testing.assert_close(network.read(states, transits, batch), expected)
+
+
+def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
+    for updates in ("gradient", "one_shot"):
+        config = make_config("propagation.warmup=3", "propagation.multiplier_start=2")
+        config.propagation.updates = updates
+        batch = make_batch()
+        learner = make_learner(config, train=batch)
+        theta = {n: p.detach().clone() for n, p in learner.network.named_parameters()}
+        variables = learner.updates.variables
+        multipliers = variables.multipliers[0].detach().clone()
+        for epoch in (1, 2, 3):
+            before = variables.states[0].detach().clone()
+            learner.train_epoch(epoch, batch)
+            assert not torch.equal(variables.states[0], before)
+        assert all(torch.equal(p, theta[n]) for n, p in learner.network.named_parameters())
+        assert torch.equal(variables.multipliers[0], multipliers)
+        learner.train_epoch(4, batch)
+        assert not any(torch.equal(p, theta[n]) for n, p in learner.network.named_parameters())
+        assert not torch.equal(variables.multipliers[0], multipliers)
+
+
+@pytest.mark.parametrize("source", ["transition", "state"])
+def test_unsupervised_states_feel_the_constraints_alone(
+    source, make_config, make_batch, make_learner
+):
+    batch = make_batch()
+    words = ("layers=2", "state=[3]", "propagation.multiplier_start=1", f"readout.source={source}")
+    gradients = {}
+    for supervised in ("true", "false"):
+        config = make_config(*words, f"propagation.supervise_states={supervised}")
+        learner = make_learner(config, train=batch)
+        x = learner.updates.variables.states
+        torch.manual_seed(2)
+        with torch.no_grad():
+            for state in x:
+                state.normal_()
+        r = residuals(x, learner.network.transit(x, batch))
+        alone = torch.autograd.grad(sum(d.square().sum() for d in r), x)
+        learner.train_epoch(1, batch)
+        same = [torch.allclose(s.grad, g, rtol=1e-9) for s, g in zip(x, alone, strict=True)]
+        assert same[-1] == (supervised == "false")
+        assert all(same) == (supervised == "false")
+        gradients[supervised] = [p.grad.clone() for p in learner.network.parameters()]
+    # Theta learns from the loss all the same.
+    for mine, theirs in zip(*gradients.values(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("updates", ["gradient", "one_shot"])
+def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batch, make_learner):
+    """Other test features, other test states: and the same weights to the last bit."""
+    train, weights, states = make_batch(), [], []
+    for seed in (5, 6):
+        config = make_config(f"propagation.updates={updates}", "aggregator.dropout=0.2")
+        test = make_batch(seed=seed)
+        learner = make_learner(config, train=train, test=test)
+        for epoch in range(1, 6):
+            learner.train_epoch(epoch, train)
+            learner.follow("test")
+            learner.evaluate("test").metrics("test")
+        weights.append(torch.cat([p.detach().flatten() for p in learner.network.parameters()]))
+        states.append(learner.states_of("test")[0].detach())
+    assert torch.equal(*weights)
+    assert not torch.equal(*states)
+    assert all(bool((x != 0).any()) for x in states), "the states of test nodes do follow"
+
+
+def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, make_tasks):
+    """Transductive: other targets of nodes that are only scored change nothing in training."""
+    config = make_config("dataset=karate", "protocol.supervised_per_class=2", "epochs=4")
+    (task,) = make_tasks(config)
+    learners = []
+    for shift in (0, 1):
+        fit = UnitFit(task)
+        batch = fit.parts["test"].batch
+        batch.targets[task.split.test] = (batch.targets[task.split.test] + shift) % 4
+        for epoch in range(1, 5):
+            fit.learner.train_epoch(epoch, batch)
+        learners.append(fit.learner)
+        assert not fit.learner.followers, "one graph has its states once"
+    mine, theirs = (list(learner.network.parameters()) for learner in learners)
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+    assert bool((learners[0].states_of("test")[0][task.split.test] != 0).any())
+
+
+@pytest.mark.parametrize("aggregator", ["sum", "gcn", "gat"])
+@pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point"])
+def test_spectral_contraction_keeps_the_norms_below_the_bound(
+    propagation, aggregator, make_config, make_batch, make_learner
+):
+    batch = make_batch()
+    words = f"propagation={propagation}", f"aggregator={aggregator}", "lr.theta=0.5"
+    bound = "propagation.contraction_bound=0.3"
+    config = make_config(*words, "propagation.contraction=spectral", bound)
+    learner = make_learner(config, train=batch)
+    transition = learner.network.transitions[0]
+    others = [p.detach().clone() for p in learner.network.readout.parameters()]
+    for epoch in range(1, 5):
+        learner.train_epoch(epoch, batch)
+        norms = [float(torch.linalg.matrix_norm(w.detach(), 2)) for w in transition.state_weights()]
+        assert max(norms) <= 0.3 * (1 + 1e-9)
+    assert max(norms) > 0.29, "rescaled, not zeroed"
+    pairs = zip(others, learner.network.readout.parameters(), strict=True)
+    assert not any(torch.equal(old, new) for old, new in pairs)
+
+
+def test_the_contraction_penalty_lowers_the_gain(make_config, make_batch, make_learner):
+    batch, gains = make_batch((6, 7)), {}
+    for contraction in ("none", "penalty"):
+        config = make_config(
+            f"propagation.contraction={contraction}",
+            "propagation.contraction_bound=0.3",
+            "propagation.contraction_strength=10",
+            "state=[4]",
+        )
+        learner = make_learner(config, train=batch)
+        for epoch in range(1, 101):
+            learner.train_epoch(epoch, batch)
+        torch.manual_seed(0)
+        states = learner.states_of("train")
+        gains[contraction] = float(estimate_gain(learner.network, states, batch).mean())
+    assert gains["none"] > 0.7
+    assert gains["penalty"] < 0.4
+
+
+@pytest.mark.parametrize("rule", ["gradient", "one_shot", "fixed_point"])
+def test_theta_feels_the_contraction_penalty(rule, make_config, make_batch, make_learner):
+    """What the penalty adds to the gradient of theta, against its finite difference."""
+    batch, gradients = make_batch((6, 7)), {}
+    propagation = "fixed_point" if rule == "fixed_point" else "lagrangian"
+    config = make_config(f"propagation={propagation}", "propagation.contraction=penalty", "state=[4]")
+    config.propagation.contraction_bound = 0.1
+    if rule == "one_shot":
+        config.propagation.updates = "one_shot"
+    for strength in (0.0, 10.0):
+        config.propagation.contraction_strength = strength
+        learner = make_learner(config, train=batch)
+        learner.step_theta = lambda: None
+        probes = {name: p.clone() for name, p in learner.probe.state_dict().items()}
+        if rule == "fixed_point":
+            states = [x.detach().clone() for x in learner.propagate(batch)[0]]
+        else:
+            torch.manual_seed(4)
+            with torch.no_grad():
+                learner.updates.variables.states[0].normal_()
+            states = [x.detach().clone() for x in learner.states_of("train")]
+        learner.train_epoch(1, batch)
+        gradients[strength] = [p.grad.clone() for p in learner.network.parameters()]
+
+    torch.manual_seed(5)
+    parameters = list(learner.network.parameters())
+    direction = [torch.randn_like(p) for p in parameters]
+
+    def penalty(step: float) -> float:
+        learner.probe.load_state_dict(probes)
+        with torch.no_grad():
+            for parameter, along in zip(parameters, direction, strict=True):
+                parameter.add_(step * along)
+        at = [x.requires_grad_() for x in states]
+        value = float(learner.penalty(at, learner.network.transit(at, batch), batch).detach())
+        with torch.no_grad():
+            for parameter, along in zip(parameters, direction, strict=True):
+                parameter.sub_(step * along)
+        return value
+
+    slope = (penalty(1e-5) - penalty(-1e-5)) / 2e-5
+    pairs = zip(gradients[10.0], gradients[0.0], direction, strict=True)
+    added = sum(float(((a - b) * d).sum()) for a, b, d in pairs)
+    assert abs(slope) > 0.01
+    assert added == pytest.approx(slope, rel=1e-4)
+
+
+def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner):
+    """Power iteration against the spectral radius of every graph's dense Jacobian."""
+    batch = make_batch((5, 7), seed=3)
+    config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[2]")
+    network = make_learner(config, train=batch).network
+    (zero,) = network.zero_states(batch)
+    gain = estimate_gain(network, [zero], batch, iterations=400)
+    size = batch.num_nodes * 2
+
+    def transit(flat: torch.Tensor) -> torch.Tensor:
+        return network.transit([flat.view(-1, 2)], batch)[0].flatten()
+
+    jacobian = torch.autograd.functional.jacobian(transit, zero.flatten())
+    assert jacobian.shape == (size, size)
+    for graph in range(2):
+        of_graph = 2 * batch.nodes_of(torch.tensor([graph]))[:, None] + torch.arange(2)
+        rows = of_graph.flatten()
+        values = torch.linalg.eigvals(jacobian[rows][:, rows])
+        dominant = values[values.abs().argmax()]
+        assert abs(float(dominant.imag)) < 1e-9, "a real one, so that power iteration settles"
+        assert float(gain[graph]) == pytest.approx(float(dominant.abs()), rel=1e-3)
+
+
+def test_karate_is_separated_in_two_dimensions(make_config, make_tasks):
+    """The shipped recipe: three layers, the last state in the plane, all 34 members right."""
+    config = make_config("dataset=karate", "inference.steps=5", recipe=True)
+    assert (config.layers, config.state[-1]) == (3, 2)
+    (task,) = make_tasks(config)
+    fit = UnitFit(task)
+    result = fit.fit(lambda *_: None, lambda: False)
+    assert result.state == FINISHED
+    assert result.metrics["train/accuracy"] == 1.0
+    assert result.metrics["test/accuracy"] == 1.0
+    assert (RunFolder(task.run).unit(task.unit.name) / "states.npz").is_file()
+
+
+def test_generated_datasets_are_made_anew_for_every_seed(make_config):
+    config = make_config("dataset=clique", "dataset.graphs=3", "protocol.seeds=3", "seed=5")
+    folds = make_folds(config)
+    assert [f.unit.name for f in folds] == [f"fold-00-seed-{k}" for k in range(3)]
+    assert [f.unit.seed for f in folds] == [5, 6, 7]
+    assert len({f.dataset.fingerprint() for f in folds}) == 3
+    config = make_config("protocol.seeds=2", "protocol.folds=3")
+    folds = make_folds(config)
+    assert len({id(f.dataset) for f in folds}) == 1
+    assert len({f.unit.name for f in folds}) == 6
