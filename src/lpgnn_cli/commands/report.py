@@ -188,7 +188,7 @@ def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
             f"{root} has no finished run of a preset: start one, such as "
             "`lpgnn train experiment=karate`."
         )
-    kept = runs_in_folders(results / "runs", presets)
+    kept = runs_in_folders(results / "runs", presets, seen_from=results)
     write_results(find(reference_tables().values(), kept), results)
     print(f"Collected {', '.join(collected)} into {results}." if collected else "Nothing new.")
     return 0

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from lpgnn_cli.config.compose import compose, conf_dir
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.runfolder import write_atomically
-from lpgnn_cli.tracking.flatten import flat_config, read_flat_config
+from lpgnn_cli.tracking.flatten import flat_config
 
 # Settings that say where and how a run is shown, kept and computed, not what is computed.
 PRESENTATION = {
@@ -57,14 +57,19 @@ def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
 @cache
 def preset_config(preset: str) -> dict[str, str]:
     """The settings of a preset that matter, as flat names and values."""
+    return essence(flat_config(preset_text(preset)))
+
+
+def preset_text(preset: str) -> str:
+    """The composed config of a preset, as a run of it would write it."""
     path = cache_folder() / "presets" / conf_digest() / f"{preset}.yaml"
     if path.is_file():
-        return essence(read_flat_config(path))
+        return path.read_text(encoding="utf-8")
     text = OmegaConf.to_yaml(OmegaConf.structured(compose("train", [f"experiment={preset}"])))
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)
-    return essence(flat_config(text))
+    return text
 
 
 def config_digest(preset: str) -> str:

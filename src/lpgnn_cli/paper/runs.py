@@ -58,12 +58,17 @@ class PresetRun:
         return self.record.state == FINISHED and any(unit.finished for unit in self.units)
 
 
-def runs_in_folders(root: Path, presets: Iterable[str]) -> list[PresetRun]:
-    """The runs below `root` that are named after one of the presets, the newest first."""
+def runs_in_folders(
+    root: Path, presets: Iterable[str], seen_from: Path | None = None
+) -> list[PresetRun]:
+    """The runs below `root` that are named after one of the presets, the newest first.
+
+    Their places are told as seen from a folder, the current one unless another is given.
+    """
     wanted = set(presets)
     runs = []
     for path in _run_folders(root):
-        run = read_run(RunFolder(path), wanted, os.path.relpath(path))
+        run = read_run(RunFolder(path), wanted, os.path.relpath(path, seen_from))
         if run is not None:
             runs.append(run)
     return sorted(runs, key=lambda run: -run.record.started)
