@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import time
-import uuid
 
 import torch
 from omegaconf import OmegaConf
@@ -14,7 +12,6 @@ from rich.console import Console
 from lpgnn_cli import tracking
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
-from lpgnn_cli.ops import backend
 from lpgnn_cli.reporting.evaluation import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
@@ -26,11 +23,10 @@ from lpgnn_cli.runfolder import (
     write_atomically,
 )
 from lpgnn_cli.training.device import resolve_device
-from lpgnn_cli.training.experiment import claim, default_name, git_commit
+from lpgnn_cli.training.experiment import claim, default_name, new_record
 from lpgnn_cli.training.find import find_checkpoints
 from lpgnn_cli.training.predictions import write_predictions
 from lpgnn_cli.training.scoring import Score, TrainedUnit
-from lpgnn_cli.version import __version__
 
 
 def run(config: EvalConfig) -> float:
@@ -48,7 +44,7 @@ def run(config: EvalConfig) -> float:
         else:
             scores.append(trained.score(config.dataset, config.data.root))
 
-    folder, record = start_evaluation(config, units, device)
+    folder, record = start_evaluation(config, units, scores, device)
     for trained, score in zip(units, scores, strict=True):
         write_score(folder, trained, score)
     live = tracking.start(config.tracking, folder)
@@ -63,7 +59,7 @@ def run(config: EvalConfig) -> float:
 
 
 def start_evaluation(
-    config: EvalConfig, units: list[TrainedUnit], device: torch.device
+    config: EvalConfig, units: list[TrainedUnit], scores: list[Score], device: torch.device
 ) -> tuple[RunFolder, RunRecord]:
     """A run folder of its own, with the config of the network that is scored."""
     trained = units[0].config
@@ -72,21 +68,10 @@ def start_evaluation(
     name = config.name or f"eval-{default_name(trained)}"
     folder = RunFolder.create(runs_root(), "eval", name)
     write_atomically(folder.config_path, OmegaConf.to_yaml(OmegaConf.structured(trained)))
-    record = RunRecord(
-        id=uuid.uuid4().hex,
-        command="eval",
-        name=name,
-        argv=sys.argv[1:],
-        version=__version__,
-        started=time.time(),
-        git_commit=git_commit(),
-        device=str(device),
-        segment_backend=backend()[0],
-        dataset=trained.dataset.name,
-        dataset_fingerprint=units[0].content["dataset_fingerprint"],
-        split_fingerprint=units[0].content["split_fingerprint"],
-        units=[t.unit for t in units],
-    )
+    record = new_record("eval", name, trained, device, [t.unit for t in units])
+    record.dataset_fingerprint = scores[0].dataset_fingerprint
+    if config.dataset is None:
+        record.split_fingerprint = units[0].content["split_fingerprint"]
     claim(folder, record)
     return folder, record
 

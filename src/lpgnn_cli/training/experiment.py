@@ -69,6 +69,10 @@ class Experiment:
         return cls(config, folds, device, workers)
 
     @property
+    def units(self) -> list[Unit]:
+        return [fold.unit for fold in self.folds]
+
+    @property
     def dataset_fingerprint(self) -> str:
         return self.folds[0].dataset.fingerprint()
 
@@ -125,23 +129,30 @@ def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[Run
     name = config.name or default_name(config)
     run = run or RunFolder.create(runs_root(), "train", name)
     write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
-    record = RunRecord(
+    record = new_record("train", name, config, experiment.device, experiment.units)
+    record.dataset_fingerprint = experiment.dataset_fingerprint
+    record.split_fingerprint = experiment.split_fingerprint
+    return run, record
+
+
+def new_record(
+    command: str, name: str, config: TrainConfig, device: torch.device, units: list[Unit]
+) -> RunRecord:
+    """What runs where, from now on."""
+    return RunRecord(
         id=uuid.uuid4().hex,
-        command="train",
+        command=command,
         name=name,
         argv=sys.argv[1:],
         version=__version__,
         started=time.time(),
         git_commit=git_commit(),
-        device=str(experiment.device),
+        device=str(device),
         segment_backend=backend()[0],
         dataset=config.dataset.name,
-        dataset_fingerprint=experiment.dataset_fingerprint,
-        split_fingerprint=experiment.split_fingerprint,
-        units=[fold.unit for fold in experiment.folds],
+        units=units,
         versions=library_versions(),
     )
-    return run, record
 
 
 def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Experiment]:

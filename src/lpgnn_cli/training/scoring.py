@@ -34,6 +34,7 @@ class Score:
     metrics: dict[str, float]
     inference: dict[str, float]
     recorded: dict[str, float]
+    dataset_fingerprint: str
     seconds: float
 
 
@@ -72,6 +73,7 @@ class TrainedUnit:
             metrics=evaluation.metrics("test"),
             inference=agreement(learner, name),
             recorded=self.content["progress"]["metrics"],
+            dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
         )
 
@@ -100,6 +102,7 @@ class TrainedUnit:
             metrics=evaluation.metrics("test"),
             inference=inference,
             recorded={},
+            dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
         )
 
