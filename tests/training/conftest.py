@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 
-from lpgnn_cli.config.compose import compose
-from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.compose import compose, to_typed
+from lpgnn_cli.config.root import SCHEMAS, TrainConfig
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.training.build import build_learner
 from lpgnn_cli.training.evaluation import Part
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.training.learner import Learner
-from lpgnn_cli.runfolder import RunFolder
 
 # Nothing but the folder, one core, no figures.
 SOBER = ("tracking=none", "threads=1", "protocol.workers=1", "device=cpu", "figures=false")
@@ -45,8 +47,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @functools.cache
-def _composed(overrides: tuple[str, ...]) -> TrainConfig:
-    return compose("train", [*SOBER, *overrides])
+def _composed(choices: tuple[str, ...]) -> TrainConfig:
+    return compose("train", choices)
 
 
 @pytest.fixture
@@ -54,8 +56,15 @@ def make_config() -> MakeConfig:
     """The config of `lpgnn train` with these overrides, without a recipe unless that is asked."""
 
     def make(*overrides: str, recipe: bool = False) -> TrainConfig:
-        words = overrides if recipe else (*overrides, "~recipe")
-        return copy.deepcopy(_composed(words))
+        # Composing takes its time: once for each choice of groups, to which values are added.
+        words = [*SOBER, *overrides]
+        choices = [word for word in words if word.split("=")[0] in SCHEMAS]
+        composed = _composed((*choices, *([] if recipe else ["~recipe"])))
+        config = OmegaConf.structured(copy.deepcopy(composed))
+        values = [word for word in words if word not in choices]
+        for override in OverridesParser.create().parse_overrides(values):
+            OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
+        return to_typed(config)
 
     return make
 

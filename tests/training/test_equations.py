@@ -101,7 +101,9 @@ def by_hand(
         f_a = np.zeros_like(x[k])
         for u, v in ARCS:
             opposite = of_arcs.get((v, u), nothing)
-            z[u, v] = np.concatenate([x[k][u], label[u], opposite, of_arcs[u, v], x[k][v], label[v]])
+            z[u, v] = np.concatenate(
+                [x[k][u], label[u], opposite, of_arcs[u, v], x[k][v], label[v]]
+            )
             t[u, v] = np.tanh(w1 @ z[u, v] + b1)
             f_a[v] += w2 @ t[u, v] + b2
 

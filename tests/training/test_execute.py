@@ -31,7 +31,13 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.training.execute import StopFlag, execute
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 
-CLIQUE = ("dataset=clique", "dataset.graphs=12", "dataset.nodes=5", "state=[4]", "inference.steps=9")
+CLIQUE = (
+    "dataset=clique",
+    "dataset.graphs=12",
+    "dataset.nodes=5",
+    "state=[4]",
+    "inference.steps=9",
+)
 FOUR = (*CLIQUE, "protocol=kfold", "protocol.folds=4", "aggregator.dropout=0.2", "epochs=6")
 
 
@@ -200,7 +206,12 @@ def interrupted(runs: Path, *words: str, workers: int, rows: int = 4) -> tuple[P
 def test_ctrl_c_saves_and_the_resumed_run_equals_an_uninterrupted_one(
     workers, runs, make_config, make_tasks
 ):
-    words = (*CLIQUE, "aggregator.dropout=0.2", f"protocol.seeds={workers}", "protocol.patience=999")
+    words = (
+        *CLIQUE,
+        "aggregator.dropout=0.2",
+        f"protocol.seeds={workers}",
+        "protocol.patience=999",
+    )
     run, said = interrupted(
         runs, *words, "epochs=999999", "checkpoint_every=999999", workers=workers
     )
@@ -247,8 +258,8 @@ def test_a_diverging_unit_says_where_and_stops_or_is_skipped(
     reason = results[0].reason
     epoch = results[0].epochs + 1
     assert re.fullmatch(
-        rf"the Lagrangian is not finite in epoch {epoch}: .*, largest state (inf|\d\S*) in layer [01], "
-        r"largest multiplier (inf|\d\S*); try a smaller lr\.theta or lr\.state\.",
+        rf"the Lagrangian is not finite in epoch {epoch}: .*, largest state (inf|\d\S*) in "
+        r"layer [01], largest multiplier (inf|\d\S*); try a smaller lr\.theta or lr\.state\.",
         reason,
     )
 
@@ -282,7 +293,9 @@ def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
     task = make_tasks(make_config(*FOUR, "epochs=12", "checkpoint_every=2", "layers=2"))[0]
     result = poisoned(task, after=5).fit(lambda *_: None, lambda: False)
     assert (result.state, result.epochs) == (DIVERGED, 5)
-    assert result.reason.startswith("the Lagrangian is not finite in epoch 6: weight transitions.0.")
+    assert result.reason.startswith(
+        "the Lagrangian is not finite in epoch 6: weight transitions.0."
+    )
     assert "largest state inf in layer 0, largest multiplier inf" in result.reason
     assert len(rows(task)) == 5
     folder = RunFolder(task.run).unit(task.unit.name)

@@ -257,7 +257,9 @@ def test_theta_feels_the_contraction_penalty(rule, make_config, make_batch, make
     """What the penalty adds to the gradient of theta, against its finite difference."""
     batch, gradients = make_batch((6, 7)), {}
     propagation = "fixed_point" if rule == "fixed_point" else "lagrangian"
-    config = make_config(f"propagation={propagation}", "propagation.contraction=penalty", "state=[4]")
+    config = make_config(
+        f"propagation={propagation}", "propagation.contraction=penalty", "state=[4]"
+    )
     config.propagation.contraction_bound = 0.1
     if rule == "one_shot":
         config.propagation.updates = "one_shot"

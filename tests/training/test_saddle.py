@@ -172,4 +172,6 @@ def test_gradient_training_of_a_network_satisfies_its_constraints(
     variables = learner.updates.variables
     residual = residuals(variables.states, learner.network.transit(variables.states, batch))
     assert float(residual[0].detach().abs().mean()) < 0.02
-    assert float(torch.cat(variables.states).detach().abs().mean()) > 0.1, "not by shrinking everything"
+    assert float(torch.cat(variables.states).detach().abs().mean()) > 0.1, (
+        "not by shrinking everything"
+    )
