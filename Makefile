@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test test-slow test-ui lint format ui bench wheel-check setup clean
+.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -39,6 +39,12 @@ test-ui: $(VENV)/.dev ## drive the dashboard in a real browser; installs Chromiu
 	  { echo "Install Debian's chromium and chromium-driver as root, then try again."; exit 1; }
 	@$(PIP) -c constraints.txt -e '.[ui]'
 	$(BIN)/python -m pytest -m ui $(ARGS)
+
+test-slurm: $(VENV)/.dev ## run sweeps on a real one-node Slurm; installs it if need be, as root
+	.ci/with-slurm $(BIN)/python -m pytest -m slurm tests/sweep $(ARGS)
+
+test-ray: .venv-ray/.ready ## run sweeps on a local Ray and under Optuna, in a venv of their own
+	.venv-ray/bin/python -m pytest -m "ray or optuna" tests/sweep $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -86,4 +92,13 @@ $(VENV)/.package: pyproject.toml $(VENV)/.scatter
 
 $(VENV)/.dev: $(VENV)/.package
 	@$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Ray and Optuna hold other packages back, so they have a venv of their own.
+.venv-ray/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	@grep -viE '^(joblib|cloudpickle|sqlalchemy|protobuf|torch_scatter)==' constraints.txt >.venv-ray/constraints.txt
+	@.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet \
+	  -c .venv-ray/constraints.txt -e '.[ray,optuna,test]'
 	@touch $@

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -85,6 +86,18 @@ class Sweeper:
             assert process.poll() is None, process.communicate()[0]
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def sweeper_type() -> type[Sweeper]:
+    return Sweeper
+
+
+@pytest.fixture
+def slurm() -> None:
+    """There is a cluster, or the test is skipped."""
+    if shutil.which("sinfo") is None or subprocess.run(["sinfo"], capture_output=True).returncode:
+        pytest.skip("there is no Slurm here: make test-slurm")
 
 
 @pytest.fixture

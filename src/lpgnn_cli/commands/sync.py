@@ -52,10 +52,10 @@ def _target(run: RunFolder, uri: str | None) -> tuple[str, str]:
 
 
 def _send(run: RunFolder, uri: str, experiment: str) -> str:
-    from lpgnn_cli.tracking.mirror import Mirror
+    from lpgnn_cli.sweep.mirror import mirror_of
 
     running = run.read_record().actual_state() == RUNNING
-    sent = Mirror(run, uri, experiment).send(ended=not running)
+    sent = mirror_of(run, uri, experiment).send(ended=not running)
     if not sent.metrics and not sent.artifacts:
         return "MLflow already has everything."
     note = " so far: the run goes on" if running else ""

@@ -57,12 +57,15 @@ from lpgnn_cli.sweep.loading import SweepLoader
 from lpgnn_cli.sweep.supervisor import Supervisor
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
+from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.experiment import git_commit
 from lpgnn_cli.version import __version__
 
 # Overrides that say how a sweep runs, not what it asks.
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
+# How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
+PARENT_SECONDS = 60.0
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
 
@@ -211,6 +214,8 @@ class Session:
         record.pid, record.host = os.getpid(), platform.node()
         run.write_record(record)
         self.live = start_tracking(self.tracking, run)
+        if self.live is not None and self.settings.mirror == "job":
+            self.supervisor.function.parent_run_id = await_parent(run)
 
     def _end_record(self) -> None:
         run, record, board = RunFolder(self.folder), self.record, self.board
@@ -224,6 +229,17 @@ class Session:
         run.write_record(record)
         if self.live is not None:
             self.live.run_ended(run, summary)
+
+
+def await_parent(run: RunFolder) -> str | None:
+    """MLflow's id of the sweep, once its follower has it; jobs that go ahead have no parent."""
+    deadline = time.monotonic() + PARENT_SECONDS
+    while time.monotonic() < deadline:
+        state = read_state(run)
+        if state is not None and state.parent.run_id:
+            return state.parent.run_id
+        time.sleep(0.2)
+    return None
 
 
 def summary_of(board: Board) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.sweep.mirror import SweepMirror, mirror_of
 from lpgnn_cli.tracking.mirror import Mirror
 
 SHORTEST_WAIT, LONGEST_WAIT = 2.0, 30.0
@@ -22,7 +23,7 @@ FINAL_ATTEMPTS = 2
 
 
 def follow(run: RunFolder, uri: str, experiment: str) -> int:
-    mirror = Mirror(run, uri, experiment)
+    mirror = mirror_of(run, uri, experiment)
     parent = os.getppid()
     wait = 0.0
     while not _has_ended(parent, wait):
@@ -38,7 +39,7 @@ def follow(run: RunFolder, uri: str, experiment: str) -> int:
     return 1
 
 
-def _try_to_send(mirror: Mirror, *, ended: bool) -> bool:
+def _try_to_send(mirror: Mirror | SweepMirror, *, ended: bool) -> bool:
     try:
         mirror.send(ended=ended)
     except Exception:

@@ -24,15 +24,25 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.tracking import state as tracking_state
+from lpgnn_cli.tracking.bulk import MetricPoint
 from lpgnn_cli.tracking.flatten import read_flat_config
-from lpgnn_cli.tracking.sender import METRICS_A_BATCH, MetricPoint, Sender
+from lpgnn_cli.tracking.sender import METRICS_A_BATCH, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, open_store
 from lpgnn_cli.tracking.table import GrowingTable
 
 RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
-_PARENT_FILES = ("config.yaml", "run.json", "summary.json", "curves.csv", "folds.csv", "log.txt")
+_PARENT_FILES = (
+    "config.yaml",
+    "run.json",
+    "summary.json",
+    "curves.csv",
+    "folds.csv",
+    "log.txt",
+    "leaderboard.csv",
+    "leaderboard.md",
+)
 _UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv", "best.pt")
 
 Row = Mapping[str, float]
@@ -49,10 +59,14 @@ class Sent:
 class Mirror:
     """One run folder and the store it is mirrored to; `send` as often as wished."""
 
-    def __init__(self, run: RunFolder, uri: str, experiment: str) -> None:
+    def __init__(
+        self, run: RunFolder, uri: str, experiment: str, parent_run_id: str | None = None
+    ) -> None:
+        """`parent_run_id`: the MLflow run of the sweep that the run belongs to."""
         self._run = run
         self._uri = uri
         self._experiment = experiment
+        self._parent_run_id = parent_run_id
         self._store: Store | None = None
         self._tables: dict[Path, GrowingTable] = {}
         # Whether the store may have runs of this folder that tracking.json does not know of.
@@ -71,6 +85,7 @@ class Mirror:
                 self._store = self._store or open_store(self._uri, self._experiment)
                 sender = Sender(self._store)
                 one_pass = _Pass(self._run, state, sender, self._tables, ended)
+                one_pass.record.parent_run_id = self._parent_run_id or one_pass.record.parent_run_id
                 if self._in_doubt or ended:
                     one_pass.reconcile()
                     self._in_doubt = False

@@ -1,0 +1,47 @@
+"""The same sweep gives the same accuracies, wherever its jobs run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+TWELVE = ("lr.theta=1e-3,1e-2", "g=abs,squared", "seed=range(3)", "epochs=5")
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory, sweeper_type: Any) -> Any:
+    """In process, one job after the other."""
+    root = tmp_path_factory.mktemp("reference") / "runs"
+    root.mkdir()
+    return sweep_by(sweeper_type(root), "basic")
+
+
+def sweep_by(sweeper: Any, launcher: str, *words: str) -> list[Mapping[str, str]]:
+    code, said = sweeper.run([*TWELVE, f"hydra/launcher={launcher}", *words])
+    assert code == 0, said
+    rows: list[Mapping[str, str]] = sweeper.leaderboard(without=("seconds", "command"))
+    assert len(rows) == 12
+    assert {row["state"] for row in rows} == {"finished"}
+    return rows
+
+
+def test_worker_processes(sweeper: Any, reference: Any) -> None:
+    assert sweep_by(sweeper, "workers", "hydra.launcher.workers=2") == reference
+
+
+def test_joblib(sweeper: Any, reference: Any) -> None:
+    assert sweep_by(sweeper, "joblib", "hydra.launcher.n_jobs=2") == reference
+
+
+@pytest.mark.slurm
+def test_slurm(sweeper: Any, reference: Any, slurm: None) -> None:
+    assert sweep_by(sweeper, "slurm", "hydra.launcher.cpus_per_task=1") == reference
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(not find_spec("ray"), reason="the extra [ray] is not installed: make test-ray")
+def test_ray(sweeper: Any, reference: Any) -> None:
+    assert sweep_by(sweeper, "ray") == reference
