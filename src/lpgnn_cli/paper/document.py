@@ -17,6 +17,7 @@ from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
 from lpgnn_cli.reporting.text import compact, duration
 
 NOT_RUN = "not run"
+RUN = "run"  # the header of the column with places
 NOTHING = "-"
 PROTOCOLS: dict[Protocol, str] = {"best_epoch": "best epoch", "honest": "honest"}
 MODIFIED_SHOWN = 5
@@ -159,7 +160,7 @@ def _overview_text(cell: Cell | None) -> str:
 def _details(table: Table, cells: Sequence[Cell]) -> Grid:
     like = PROTOCOLS[table.protocol]
     header = ["model", "on", "best epoch", "honest", "paper", f"difference ({like})"]
-    header += ["folds x seeds", "violation", "time", "run"]
+    header += ["folds x seeds", "violation", "time", RUN]
     rows = []
     for cell in cells:
         measured = cell.measured

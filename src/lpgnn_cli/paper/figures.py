@@ -80,7 +80,7 @@ def draw_depth(findings: Findings) -> Figure | None:
         if paper or ours:
             panel.plot([], [], color=colour, marker="o", label=row.model)
     panel.plot([], [], color="0.4", marker="o", mfc="white", ls="--", label="the paper's")
-    panel.set(xlabel="state layers K", ylabel="accuracy (%)", xticks=[1, 2, 3, 5])
+    panel.set(xlabel="state layers K", ylabel="accuracy (%)", xticks=[1, 2, 3, 5], xlim=(0.7, 5.3))
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from lpgnn_cli.paper.document import NOT_RUN, Grid, Picture, Report, Section
+from lpgnn_cli.paper.document import NOT_RUN, RUN, Grid, Picture, Report, Section
 from lpgnn_cli.paper.render import grids, legend_lines
 
 STYLE = """
@@ -24,6 +24,8 @@ th { text-align: left; border-bottom: 2px solid #333; vertical-align: bottom; }
 th, td { padding: .25rem .7rem .25rem 0; }
 td { border-bottom: 1px solid #e5e5e5; vertical-align: top; white-space: nowrap; }
 .number { text-align: right; }
+.path { padding-right: 0; font-size: .8rem; white-space: normal; overflow-wrap: anywhere;
+  min-width: 11rem; }
 .paper { color: #666; font-size: .8rem; }
 .absent { color: #999; }
 .short { color: #a63c00; }
@@ -76,6 +78,8 @@ def _section(section: Section) -> str:
 
 def _grid(grid: Grid) -> str:
     def number(position: int) -> str:
+        if grid.header[position] == RUN:
+            return ' class="path"'
         return "" if position < grid.labels else ' class="number"'
 
     head = "".join(f"<th{number(i)}>{escape(t)}</th>" for i, t in enumerate(grid.header))

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.paper.document import NOT_RUN, TESTS, Grid, Report, Section
+from lpgnn_cli.paper.document import NOT_RUN, RUN, TESTS, Grid, Report, Section
 
 
 def grids(section: Section) -> Iterator[tuple[str, Grid]]:
@@ -47,8 +47,7 @@ def print_report(report: Report, console: Console) -> None:
 def _print_grid(grid: Grid, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for position, title in enumerate(grid.header):
-        last = position == len(grid.header) - 1
-        words = position < grid.labels or (last and title == "run")
+        words = position < grid.labels or title == RUN
         table.add_column(title, justify="left" if words else "right", no_wrap=position >= 1)
     for row in grid.rows:
         table.add_row(*[Text(cell, style=_style(cell)) for cell in row])
