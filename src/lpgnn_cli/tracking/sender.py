@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from lpgnn_cli.tracking import bulk
+from lpgnn_cli.tracking.bulk import MetricPoint
 from lpgnn_cli.tracking.store import Store
 
 METRICS_A_BATCH = 1000
@@ -14,8 +16,6 @@ PARAMS_A_BATCH = 100
 PARAM_LENGTH = 6000
 TAG_LENGTH = 5000
 
-# Name, value, time in milliseconds, step.
-MetricPoint = tuple[str, float, int, int]
 T = TypeVar("T")
 
 
@@ -25,6 +25,7 @@ class Sender:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._client = store.client
+        self._bulk = bool(store.database and bulk.understands(store.database))
         self.metrics_sent = 0
 
     def create_run(self, name: str, start: int, tags: Mapping[str, str]) -> str:
@@ -49,12 +50,19 @@ class Sender:
         return [(run.info.run_id, dict(run.data.tags)) for run in runs]
 
     def metrics(self, run_id: str, points: Iterable[MetricPoint]) -> None:
+        for batch in _batches(points, METRICS_A_BATCH):
+            with self._store.writing():
+                self._write_metrics(run_id, batch)
+            self.metrics_sent += len(batch)
+
+    def _write_metrics(self, run_id: str, batch: Sequence[MetricPoint]) -> None:
+        if self._bulk and self._store.database:
+            bulk.write_metrics(self._store.database, run_id, batch)
+            return
         from mlflow.entities import Metric
 
-        for batch in _batches((Metric(*point) for point in points), METRICS_A_BATCH):
-            with self._store.writing():
-                self._client.log_batch(run_id, metrics=batch, synchronous=True)
-            self.metrics_sent += len(batch)
+        metrics = [Metric(*point) for point in batch]
+        self._client.log_batch(run_id, metrics=metrics, synchronous=True)
 
     def params(self, run_id: str, params: Mapping[str, str]) -> None:
         from mlflow.entities import Param

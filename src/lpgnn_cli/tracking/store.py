@@ -58,11 +58,12 @@ class Store:
 
     client: MlflowClient
     experiment_id: str
-    _lock_path: Path | None
+    # The file of a sqlite store.
+    database: Path | None
 
     def writing(self) -> AbstractContextManager[object]:
         """Writers of one sqlite file take turns: sqlite itself fails the one that comes second."""
-        return FileLock(self._lock_path) if self._lock_path else contextlib.nullcontext()
+        return _turn(self.database)
 
 
 def open_client(uri: str) -> MlflowClient:
@@ -87,10 +88,15 @@ def open_store(uri: str, experiment: str) -> Store:
     A new database that several processes open at once breaks in its migrations, so they take turns.
     """
     database = sqlite_path(uri)
-    lock_path = database.with_name(f".{database.name}.lock") if database else None
-    with FileLock(lock_path) if lock_path else contextlib.nullcontext():
+    with _turn(database):
         client = open_client(uri)
-        return Store(client, _experiment_id(client, experiment, database), lock_path)
+        return Store(client, _experiment_id(client, experiment, database), database)
+
+
+def _turn(database: Path | None) -> AbstractContextManager[object]:
+    if database is None:
+        return contextlib.nullcontext()
+    return FileLock(database.with_name(f".{database.name}.lock"))
 
 
 def _experiment_id(client: MlflowClient, name: str, database: Path | None) -> str:
