@@ -22,7 +22,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory, sweeper_type: Any) -> An
 def sweep_by(sweeper: Any, launcher: str, *words: str) -> list[Mapping[str, str]]:
     code, said = sweeper.run([*TWELVE, f"hydra/launcher={launcher}", *words])
     assert code == 0, said
-    rows: list[Mapping[str, str]] = sweeper.leaderboard(without=("seconds", "command"))
+    rows: list[Mapping[str, str]] = sweeper.leaderboard(without=("seconds", "folder"))
     assert len(rows) == 12
     assert {row["state"] for row in rows} == {"finished"}
     return rows

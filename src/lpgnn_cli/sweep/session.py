@@ -313,7 +313,9 @@ def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> 
         *path, leaf = key.replace("/", ".").split(".")
         node: Any = plain
         for step in path:
-            node = node.get(step, {})
+            node = node.setdefault(step, {})
+        if isinstance(node.get(leaf), dict):  # a group, which has a name
+            node, leaf = node[leaf], "name"
         node[leaf] = (override.input_line or "").partition("=")[2]
     write_atomically(folder / "config.yaml", OmegaConf.to_yaml(plain))
 
