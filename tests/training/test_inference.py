@@ -29,7 +29,9 @@ RULES = {
             "propagation.multiplier_start=5",
             "propagation.constraint_reduction=mean",
             "propagation.rho=1",
-            "g=abs_eps",
+            # Adam would not notice that a gradient has been divided by the number of nodes.
+            "optim=sgd",
+            "lr.state=0.02",
         ],
     ),
     "fixed_point": (IterationUpdates, ["inference=fixed_point"]),
