@@ -68,6 +68,12 @@ def test_nothing_has_been_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Measured cells" not in text
 
 
+def test_a_table_may_stand_behind_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    text = report(capsys, "--runs", "table=karate")
+    assert "table=karate" in text
+    assert "table=csl" not in text
+
+
 def test_a_run_stands_beside_the_paper(capsys: pytest.CaptureFixture[str], make_run) -> None:
     make_run("mutag_single", [a - 0.1 for a in MUTAG], middle=MUTAG)
     row = cells(capsys, "table=graph_classification", "--runs")["graph_classification/single/mutag"]

@@ -36,7 +36,7 @@ COMPARISONS = "comparisons"
 
 def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
-    words: list[str] = arguments.what
+    words = _words(arguments)
     if words and words[0] == "collect":
         return _collect(arguments, words[1:])
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
@@ -70,6 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=FORMATS, help="default: table, or by the file's name")
     parser.add_argument("--output", metavar="FILE", help="write there instead of to the screen")
     return parser
+
+
+def _words(arguments: argparse.Namespace) -> list[str]:
+    """What is asked for, also where it stands behind --runs or --store like a value of theirs."""
+    words: list[str] = list(arguments.what)
+    for flag in ("runs", "store"):
+        value = getattr(arguments, flag) or ""
+        if value in ("paper", "collect") or value.startswith("table="):
+            words.append(value)
+            setattr(arguments, flag, "")
+    return words
 
 
 def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:

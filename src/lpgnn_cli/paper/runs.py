@@ -82,7 +82,6 @@ def read_run(folder: RunFolder, wanted: set[str], place: str) -> PresetRun | Non
             return None
         record, summary = folder.read_record(), folder.read_summary()
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
-        changed = departures(config["name"], config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return PresetRun(
@@ -93,7 +92,7 @@ def read_run(folder: RunFolder, wanted: set[str], place: str) -> PresetRun | Non
         config=config,
         summary=summary,
         units=tuple(units),
-        departures=tuple(changed),
+        departures=tuple(departures(config["name"], config)),
     )
 
 
