@@ -75,8 +75,9 @@ def test_every_option_composes_in_range_and_help_describes_its_settings(
     monkeypatch.setenv("COLUMNS", "100")
     overrides = [f"{group}={option}", *(["dataset.name=BZR"] if option == "tu" else [])]
     config = compose("train", overrides)
-    if group in SCHEMAS:
-        assert type(getattr(config, group)) in SCHEMAS[group].values()
+    if group not in SCHEMAS:  # recipes and experiments set what is described elsewhere
+        return
+    assert type(getattr(config, group)) in SCHEMAS[group].values()
     text = describe(LOADER, "train", overrides, "train", "train")
     described = [line.strip().split("=")[0] for line in text.splitlines() if "=" in line]
     wanted = [
