@@ -57,7 +57,7 @@ def test_a_device_that_is_not_there_is_refused(gpus, metal):
     gpus(2)
     with pytest.raises(UserError) as refused:
         resolve_device("cuda:2")
-    assert str(refused.value) == "device=cuda:2: there are only 2 CUDA devices, numbered from 0."
+    assert str(refused.value) == "device=cuda:2: the CUDA devices here go from cuda:0 to cuda:1."
     assert resolve_device("cuda:1") == torch.device("cuda:1")
     assert resolve_device("cuda") == torch.device("cuda")
     assert resolve_device("cpu") == torch.device("cpu")

@@ -27,8 +27,8 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError(f"device={name}: torch finds no CUDA device here; use device=cpu.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise UserError(f"device={name}: there are only {count} CUDA devices, numbered from 0.")
+        last = torch.cuda.device_count() - 1
+        raise UserError(f"device={name}: the CUDA devices here go from cuda:0 to cuda:{last}.")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise UserError("device=mps: torch finds no Metal device here; use device=cpu.")
     return device

@@ -130,6 +130,7 @@ class UnitFit:
         finally:
             writer.close()
         if state == DIVERGED:
+            self._save_best()
             return self._result(self.progress, state, reason)
         self._save()
         trained = self.progress
@@ -213,9 +214,12 @@ class UnitFit:
     def _save(self) -> None:
         # In this order: a unit killed in between goes on from the old last.pt and finds the same
         # best epoch again, while a last.pt ahead of best.pt would never look for it.
+        self._save_best()
+        save_checkpoint(self.folder / "last.pt", self._content())
+
+    def _save_best(self) -> None:
         if self.best is not None:
             save_checkpoint(self.folder / "best.pt", self.best)
-        save_checkpoint(self.folder / "last.pt", self._content())
 
     def _load(self, content: dict[str, Any]) -> None:
         self.learner.load_state_dict(content["learner"])
