@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
-from lpgnn_cli.config.compose import compose, conf_dir
+from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.runfolder import write_atomically
 from lpgnn_cli.tracking.flatten import flat_config
@@ -65,7 +66,8 @@ def preset_text(preset: str) -> str:
     path = cache_folder() / "presets" / conf_digest() / f"{preset}.yaml"
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    text = OmegaConf.to_yaml(OmegaConf.structured(compose("train", [f"experiment={preset}"])))
+    composed = load(_loader(), "train", [f"experiment={preset}"])
+    text = OmegaConf.to_yaml(OmegaConf.structured(to_typed(without_hydra(composed))))
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text)
@@ -87,3 +89,8 @@ def conf_digest() -> str:
         with contextlib.suppress(OSError):
             digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:24]
+
+
+@cache
+def _loader() -> ConfigLoaderImpl:
+    return make_loader()
