@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -102,6 +103,29 @@ def test_training_goes_on_without_a_server_and_sync_sends_all_later(
     assert_complete_and_once(trainer.run, server.uri)
     assert main(["sync", str(trainer.run.path)]) == 0
     assert "already has everything" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_server_that_never_answers_does_not_hold_up_the_run(
+    make_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    said: list[str] = []
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(100)
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        trainer = make_trainer(units=1, epochs=5)
+        live = tracking.start(MlflowConfig("mlflow", uri, "lpgnn"), trainer.run, said.append)
+        assert live
+        began = time.monotonic()
+        trainer.train(lambda unit, epoch: live.epoch_done(unit, epoch, {}))
+        assert time.monotonic() - began < 1
+        trainer.finish()
+        live.run_ended(trainer.run, {})
+    assert len(said) == 1
+    assert f"lpgnn sync {trainer.run.path}" in said[0]
+    assert read_state(trainer.run).state == "unreachable"
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from lpgnn_cli.sweep.mirror import SweepMirror, mirror_of
 from lpgnn_cli.tracking.mirror import Mirror
 
 SHORTEST_WAIT, LONGEST_WAIT = 2.0, 30.0
-# A pass takes at most this share of the time.
+# What passes may take of one core.
 SHARE = 0.05
 FINAL_ATTEMPTS = 2
 
@@ -25,13 +25,14 @@ FINAL_ATTEMPTS = 2
 def follow(run: RunFolder, uri: str, experiment: str) -> int:
     mirror = mirror_of(run, uri, experiment)
     parent = os.getppid()
-    wait = 0.0
+    # The first pass imports mlflow and opens the store: its time says nothing of the next ones.
+    _try_to_send(mirror, ended=False)
+    wait = SHORTEST_WAIT
     while not _has_ended(parent, wait):
-        began = time.monotonic()
-        if _try_to_send(mirror, ended=False):
-            wait = max(SHORTEST_WAIT, (time.monotonic() - began) / SHARE)
-        else:
-            wait = min(max(2 * wait, SHORTEST_WAIT), LONGEST_WAIT)
+        began = time.process_time()
+        sent = _try_to_send(mirror, ended=False)
+        longer = (time.process_time() - began) / SHARE if sent else 2 * wait
+        wait = min(max(SHORTEST_WAIT, longer), LONGEST_WAIT)
     for attempt in range(FINAL_ATTEMPTS):
         if _try_to_send(mirror, ended=True):
             return 0

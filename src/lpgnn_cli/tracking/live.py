@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rich.console import Console
+
 from lpgnn_cli.config.tracking import MlflowConfig, TrackingConfig
 from lpgnn_cli.runfolder import RunFolder, Unit, UnitResult
 from lpgnn_cli.tracking import state as tracking_state
@@ -19,7 +21,7 @@ from lpgnn_cli.tracking.store import resolve_uri
 
 CHECK_EVERY = 2.0
 # Seconds without any progress of the follower before the end of a run stops waiting for it.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 Say = Callable[[str], None]
 
@@ -71,10 +73,16 @@ class LiveTracking:
         pass
 
     def run_ended(self, run: RunFolder, summary: Mapping[str, Any]) -> None:
-        """Has the follower send the rest, and waits for it as long as it gets on."""
+        """Has the follower send the rest, and waits for it as long as it gets on.
+
+        Ctrl-C ends the waiting, no more: the run itself is done.
+        """
         self._tell_the_end()
         try:
-            complete = self._wait()
+            with Console(stderr=True).status("sending the rest to MLflow"):
+                complete = self._wait()
+        except KeyboardInterrupt:
+            complete = False
         finally:
             self._stop()
         if not complete:
