@@ -42,7 +42,9 @@ def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
     elif not args.hydra_help:
         check_overrides(loader, config_name, args.overrides, multirun=args.multirun or sweeps)
         if sweeps:
-            return int(import_module(command.module(name)).sweep(loader, config_name, args.overrides))
+            return int(
+                import_module(command.module(name)).sweep(loader, config_name, args.overrides)
+            )
     try:
         _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
     except SystemExit as leaving:
