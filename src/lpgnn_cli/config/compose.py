@@ -23,6 +23,7 @@ from lpgnn_cli.config.check import check
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.root import TrainConfig, register
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.sweep.loading import SweepLoader
 
 HYDRA_VERSION_BASE = "1.3"
 
@@ -94,15 +95,20 @@ def check_overrides(
     if not multirun:
         to_typed(without_hydra(load(loader, config_name, overrides)))
         return
-    load(loader, config_name, overrides, multirun=True)
-    parsed = _parse(loader, overrides)
+    master = load(loader, config_name, overrides, multirun=True)
+    parsed = [o for o in _parse(loader, overrides) if not o.is_hydra_override()]
     values = [swept for override in parsed if (swept := _swept_values(override))]
     first = [options[0] for options in values]
     jobs = [first]
     for position, options in enumerate(values):
         jobs += [[*first[:position], other, *first[position + 1 :]] for other in options[1:]]
+    sharing = SweepLoader(loader)
     for job in jobs:
-        to_typed(without_hydra(load(loader, config_name, job)))
+        try:
+            composed = sharing.load_sweep_config(master, job)
+        except HydraException:
+            composed = load(loader, config_name, job)  # which explains
+        to_typed(without_hydra(composed))
 
 
 def _parse(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[Override]:

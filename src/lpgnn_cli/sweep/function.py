@@ -23,7 +23,7 @@ from omegaconf import DictConfig
 
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.commands.train import compute
-from lpgnn_cli.config.compose import prepare_hydra, to_typed
+from lpgnn_cli.config.compose import to_typed
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import (
@@ -88,7 +88,6 @@ class JobFunction:
     mirrors_itself: bool = False
 
     def __call__(self, config: DictConfig) -> float:
-        prepare_hydra()
         tune_allocator()
         job = self._find()
         stop = StopFlag()
