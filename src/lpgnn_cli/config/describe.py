@@ -16,6 +16,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from lpgnn_cli.config.compose import load
 from lpgnn_cli.config.explain import groups, options
 
+MANY_OPTIONS = 30
 _KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):")
 
 
@@ -80,7 +81,7 @@ def describe(
     ]
     for group in sorted(group for group in groups(loader) if group in choices):
         chosen = choices[group]
-        listed = [f"[{o}]" if o == chosen else o for o in options(loader, group)]
+        listed = [f"[{o}]" if o == chosen else o for o in _some(options(loader, group), chosen)]
         if listed:
             lines += _entry(group, ", ".join(listed), width, indent=14)
     lines += ["", "Settings, with their values:"]
@@ -157,6 +158,15 @@ def _parent(config: DictConfig, key: str) -> tuple[DictConfig, str]:
     node = OmegaConf.select(config, head) if head else config
     assert isinstance(node, DictConfig)
     return node, leaf
+
+
+def _some(options: list[str], chosen: object) -> list[str]:
+    """All options, or one of each kind and how many there are where that would fill the screen."""
+    if len(options) <= MANY_OPTIONS:
+        return options
+    kinds = {re.split("[_/]", option)[0]: option for option in reversed(options)}
+    shown = [o for o in options if o in kinds.values() or o == chosen]
+    return [*shown, f"... ({len(options)} in all; TAB completes them)"]
 
 
 def _entry(name: str, text: str, width: int, indent: int) -> list[str]:
