@@ -83,4 +83,5 @@ def _download(folder: Path, name: str) -> None:
         for path, answer in zip(_paths(folder, name), answers, strict=True):
             write_atomically(path, answer.text)
     except (requests.RequestException, OSError) as error:
-        raise UserError(f"the public splits of {name} could not be downloaded: {advice}.") from error
+        failure = f"the public splits of {name} could not be downloaded"
+        raise UserError(f"{failure}: {advice}.") from error
