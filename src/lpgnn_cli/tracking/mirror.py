@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,6 +341,13 @@ def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+def _one_line(error: BaseException) -> str:
+    """What is wrong: of a connection or a database that failed, why, without all the layers."""
+    innermost = error
+    while cause := innermost.__cause__ or innermost.__context__:
+        innermost = cause
+    if isinstance(innermost, OSError | sqlite3.Error):
+        error = innermost
+    strerror = error.strerror if isinstance(error, OSError) else None
+    text = " ".join((strerror or str(error)).split()) or type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."
