@@ -71,9 +71,9 @@ class Sweeper:
         return list(self.states().values()).count("finished")
 
     def folder(self) -> Path:
-        """That of the only sweep there is."""
-        (found,) = (self.root / "sweep").glob("*/jobs.json")
-        return found.parent
+        """That of the sweep that ended last."""
+        found = (self.root / "sweep").glob("*/leaderboard.csv")
+        return max(found, key=lambda path: path.stat().st_mtime_ns).parent
 
     def leaderboard(self, without: Sequence[str] = ("seconds",)) -> list[Mapping[str, str]]:
         with (self.folder() / "leaderboard.csv").open(newline="") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -86,3 +87,50 @@ def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: Any) -> None:
         killed=[7, 30, 51],
         at=[12, 31],
     )
+
+
+def states(sweeper: Any) -> dict[str, str]:
+    return {row["seed"]: row["state"] for row in sweeper.leaderboard()}
+
+
+def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
+    code, said = sweeper.run(
+        ["seed=range(4)", "epochs=6", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"],
+        SABOTAGE_KILL="1",
+    )
+    assert code == 1, said
+    assert states(sweeper) == {"0": "finished", "1": "failed", "2": "finished", "3": "finished"}
+
+
+@pytest.mark.parametrize("launcher", ["basic", "workers"])
+def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Any, launcher: str) -> None:
+    words = ["seed=range(4)", "epochs=10", f"hydra/launcher={launcher}"]
+    process = sweeper.start(words, SABOTAGE_SLEEP="0.2")
+    sweeper.wait_for_finished(1, process)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate()
+    assert process.returncode == 130, said
+    assert "the same command goes on: lpgnn sweep dataset=karate" in said
+    assert "finished" in states(sweeper).values()
+    assert set(states(sweeper).values()) - {"finished"}, "it ended before the signal"
+    code, said = sweeper.run(words)
+    assert code == 0, said
+    assert set(states(sweeper).values()) == {"finished"}
+    assert set(sweeper.epochs().values()) == {1}
+
+
+def test_failures_are_tried_again_when_asked(sweeper: Any) -> None:
+    words = ["seed=range(3)", "epochs=5", "hydra/launcher=basic"]
+    code, said = sweeper.run([*words, "sweep.fail_fast=true"], SABOTAGE_RAISE="0")
+    assert code == 1, said
+    assert states(sweeper) == {"0": "failed", "1": "pending", "2": "pending"}
+    code, said = sweeper.run(words)
+    assert code == 1, said
+    assert states(sweeper) == {"0": "failed", "1": "finished", "2": "finished"}
+    code, said = sweeper.run([*words, "sweep.retry_failed=true"])
+    assert code == 0, said
+    assert set(states(sweeper).values()) == {"finished"}
+    assert set(sweeper.epochs().values()) == {1, 2}  # epochs 1 to 3 of the job that failed: twice
+    code, said = sweeper.run([*words, "lr.theta=0.5", "sweep.retries=2"], SABOTAGE_RAISE="1")
+    assert code == 1, said
+    assert max(sweeper.epochs().values()) == 3

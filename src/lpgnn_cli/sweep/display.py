@@ -136,7 +136,7 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
         if len(done) > SHOWN_ROWS:
             write_plain(console, f"({len(done) - SHOWN_ROWS} more in leaderboard.csv)")
     by_axis = [e for e in effects(board, axes) if not math.isnan(e.mean)]
-    if len(done) > 1 and len({(e.axis) for e in by_axis}) < len(by_axis):
+    if by_axis:
         write_plain(console, f"\neffect of each axis on {board.metric_name()}")
         cells = [
             [e.axis, e.value, str(e.jobs), as_figure(board, e.mean), as_figure(board, e.best)]

@@ -30,7 +30,9 @@ def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> l
         return []
     folder.mkdir(exist_ok=True)
     with style():
-        figures = {"effects": draw_effects(board, varied, title)}
+        figures: dict[str, Figure] = {}
+        if averaged := list(dict.fromkeys(effect.axis for effect in effects(board, varied))):
+            figures["effects"] = draw_effects(board, averaged, title)
         if len(varied) == 2:
             figures["heatmap"] = draw_heatmap(board, finite, varied[0], varied[1], title)
         elif len(varied) > 2:

@@ -53,7 +53,10 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
     """The marginal effect of each axis: means over all finished jobs with the same value."""
     found = []
     for axis in axes:
-        values = dict.fromkeys(v.job.values[axis] for v in board.views.values() if _has(v, axis))
+        views = [view for view in board.views.values() if axis in view.job.values]
+        values = dict.fromkeys(view.job.values[axis] for view in views)
+        if len(values) == len(views):  # each job has its own: nothing to average over
+            continue
         for value in values:
             figures = [
                 figure
@@ -64,10 +67,6 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
             mean, best = (fmean(figures), max(figures)) if figures else (math.nan, math.nan)
             found.append(Effect(axis, value, len(figures), mean, best))
     return found
-
-
-def _has(view: View, axis: str) -> bool:
-    return axis in view.job.values
 
 
 def command_line(job: Job) -> str:

@@ -49,6 +49,7 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.sweep.board import Board
 from lpgnn_cli.sweep.cost import CostModel, total
 from lpgnn_cli.sweep.display import Monitor, show_plan, show_results
+from lpgnn_cli.sweep.engines import engine_overrides
 from lpgnn_cli.sweep.figures import draw_sweep
 from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweep.jobs import read_record
@@ -110,7 +111,8 @@ class Session:
         with lock, _terminable():
             (folder / STOP_FILE).unlink(missing_ok=True)
             where = [f"hydra.sweep.dir='{folder}'", "hydra.sweep.subdir=."]
-            master = load(loader, config_name, [*words, *where], multirun=True)
+            own = [*where, *engine_overrides(base, words)]
+            master = load(loader, config_name, [*words, *own], multirun=True)
             function = JobFunction(
                 sweep=folder,
                 token=uuid.uuid4().hex,
@@ -177,6 +179,10 @@ class Session:
             sweeper.sweep(arguments=words)
         except HydraException as error:
             raise UserError(explain(error)) from error
+        except ValueError as error:
+            # A search of which no trial succeeded has no best one; the report says why.
+            if isinstance(error, UserError) or self.board.of_state(FINISHED):
+                raise
         finally:
             HydraConfig.instance().cfg = None
 
@@ -285,9 +291,7 @@ def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) ->
 
 def sweep_folder(name: str) -> Path:
     if not re.fullmatch(r"[\w.,=+-]+", name) or name.startswith(".") or name == "jobs":
-        raise UserError(
-            f"sweep.name={name} cannot be the name of a folder: use letters, digits, -."
-        )
+        raise UserError(f"sweep.name={name} cannot name a folder: use letters, digits and -.")
     return runs_root() / "sweep" / name
 
 

@@ -1,0 +1,222 @@
+"""What a job is, by what it computes, and what a sweep does with what is there of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from lpgnn_cli.cli import main
+from lpgnn_cli.config.compose import compose, conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RUNNING, RunFolder
+from lpgnn_cli.sweep import identity
+from lpgnn_cli.sweep.board import Board, View
+from lpgnn_cli.sweep.function import as_job
+from lpgnn_cli.sweep.identity import identify
+from lpgnn_cli.sweep.jobs import (
+    BY_DEATH,
+    BY_DIVERGENCE,
+    BY_USER,
+    PENDING,
+    Job,
+    fail,
+    is_to_run,
+    lock_of,
+    read_notes,
+    state_of,
+)
+from lpgnn_cli.sweep.leaderboard import command_line, effects
+from lpgnn_cli.sweep.loading import SweepLoader
+from lpgnn_cli.sweep.objective import objective
+from lpgnn_cli.sweep.session import default_name, swept_overrides
+
+KARATE = ["dataset=karate", "layers=1", "state=[4]"]
+GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    return Job(3, "ab" * 32, ("seed=1",), {"seed": "1"})
+
+
+def set_state(job: Job, state: str) -> RunFolder:
+    fail(job, BY_DEATH, "gone")
+    record = job.run.read_record()
+    record.state = state
+    job.run.write_record(record)
+    return job.run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*KARATE, "seed=3", "lr.theta=0.01"],
+        ["dataset=mutag", "g=abs_eps", "g.eps=0.3", "layers=2", "state=[8,2]"],
+        ["dataset=mutag", "~recipe"],
+        ["+experiment/grid=mutag", "aggregator=avg", "aggregator.hidden=[5]"],
+    ],
+)
+def test_shared_compositions_are_those_of_hydra(words: list[str]) -> None:
+    loader = make_loader()
+    master = load(loader, "sweep", ["hydra/launcher=basic"], multirun=True)
+    expected = loader.load_sweep_config(master, list(words))
+    sharing = SweepLoader(loader)
+    for _ in range(2):
+        found = sharing.load_sweep_config(master, list(words))
+        assert OmegaConf.to_yaml(found) == OmegaConf.to_yaml(expected)
+        assert type(OmegaConf.to_object(found.aggregator)) is type(
+            OmegaConf.to_object(expected.aggregator)
+        )
+
+
+def test_identity_is_of_what_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = compose("train", KARATE)
+    own = identify(config)
+    same = ["name=x", "quiet=true", "figures=false", "tracking=none", "threads=3"]
+    assert identify(compose("train", [*KARATE, *same, "checkpoint_every=7"])) == own
+    assert identify(compose("train", [*KARATE, "protocol.workers=2", "data.root=/x"])) == own
+    for other in ("seed=1", "lr.theta=0.5", "epochs=7", "dataset.positional=2", "g=abs"):
+        assert identify(compose("train", [*KARATE, other])) != own
+    monkeypatch.setattr(identity, "code_version", lambda: "another")
+    assert identify(config) != own
+
+
+def test_identity_follows_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = compose("train", KARATE)
+    own = identify(config)
+    monkeypatch.setattr(identity, "data_version", lambda config: "other graphs")
+    assert identify(config) != own
+
+
+def test_a_job_is_the_train_run_that_repeats_it(job: Job) -> None:
+    loader = make_loader()
+    words = [*KARATE, "lr.theta=0.02", "sweep.retries=2"]
+    sweep = to_typed(without_hydra(load(loader, "sweep", words)))
+    own = replace(job, overrides=tuple(words))
+    line = command_line(own)
+    assert line == "lpgnn train dataset=karate layers=1 'state=[4]' lr.theta=0.02"
+    repeated = compose("train", [*KARATE, "lr.theta=0.02"])
+    assert identify(as_job(sweep, own)) == identify(sweep) == identify(repeated)
+
+
+def test_running_without_a_process_is_interrupted(job: Job) -> None:
+    assert state_of(job.run) == (PENDING, "")
+    run = set_state(job, RUNNING)
+    with lock_of(run):
+        assert state_of(run)[0] == RUNNING
+    assert state_of(run)[0] == INTERRUPTED
+    assert is_to_run(run, retries=0, retry_failed=False)
+
+
+def test_what_a_sweep_that_comes_by_computes(job: Job) -> None:
+    run = job.run
+    assert is_to_run(run, 0, False)
+    set_state(job, FINISHED)
+    assert not is_to_run(run, 5, True)
+    set_state(job, FAILED)
+    assert read_notes(run).failures == 2
+    assert not is_to_run(run, 0, False)
+    assert not is_to_run(run, 1, False)
+    assert is_to_run(run, 2, False)
+    assert is_to_run(run, 0, True)
+    fail(job, BY_DIVERGENCE, "diverged")
+    assert not is_to_run(run, 9, False)
+    fail(job, BY_USER, "no such data")
+    assert is_to_run(run, 0, False)
+
+
+def board() -> Iterator[View]:
+    for number, (g, seed, accuracy) in enumerate(
+        [("abs", 0, 0.5), ("abs", 1, 0.7), ("lin", 0, 0.9), ("lin", 1, float("nan"))]
+    ):
+        view = View(Job(number, str(number), (), {"g": g, "seed": str(seed)}), FINISHED)
+        view.summary = {"cv/accuracy_mean": accuracy, "honest/accuracy_mean": 1 - accuracy}
+        yield view
+
+
+def test_ranking_and_marginal_effects() -> None:
+    ranking = Board("auto")
+    ranking.views = {view.job.key: view for view in board()}
+    assert [view.job.number for view in ranking.ranked()] == [2, 1, 0, 3]
+    best = ranking.best()
+    assert best is not None
+    assert best.job.number == 2
+    found = {(e.axis, e.value): (e.jobs, e.mean, e.best) for e in effects(ranking, ["g", "seed"])}
+    assert found["g", "abs"] == (2, pytest.approx(0.6), 0.7)
+    assert found["g", "lin"] == (1, 0.9, 0.9)
+    assert found["seed", "0"] == (2, pytest.approx(0.7), 0.9)
+
+
+def test_the_objective_comes_from_the_protocol() -> None:
+    summary = {"cv/accuracy_mean": 0.9, "honest/accuracy_mean": 0.8, "honest/rule": "last epoch"}
+    assert objective(summary, "auto") == 0.9
+    assert objective({**summary, "honest/rule": "validation loss"}, "auto") == 0.8
+    assert objective(summary, "honest/accuracy_mean") == 0.8
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_every_grid_composes_and_says_how_large_it_is(grid: str) -> None:
+    loader = make_loader()
+    words = [f"+experiment/grid={grid}"]
+    base = load(loader, "sweep", words, multirun=True)
+    count, first = 1, []
+    for key, override in swept_overrides(loader, base).items():
+        values = list(override.sweep_string_iterator())
+        count *= len(values)
+        first.append(f"{key}={values[-1]}")
+    text = (conf_dir() / "experiment" / "grid" / f"{grid}.yaml").read_text()
+    assert f"# {count} combinations" in text
+    config = to_typed(without_hydra(load(loader, "sweep", [*words, *first])))
+    assert config.readout.hidden == config.aggregator.hidden
+
+
+def test_the_same_question_has_the_same_name() -> None:
+    loader = make_loader()
+    base = load(loader, "sweep", ["dataset=karate"])
+    asked = default_name(base, ["seed"], ["seed=1,2", "dataset=karate"])
+    manner = ["dataset=karate", "sweep.retries=3", "hydra/launcher=joblib", "seed=1,2"]
+    assert default_name(base, ["seed"], manner) == asked
+    assert default_name(base, ["seed"], ["seed=1,2,3", "dataset=karate"]) != asked
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["lyers=1,2"], "there is no setting lyers. Did you mean layers"),
+        (["layers=1,0", "state=[4]"], "layers must be at least 1, not 0."),
+        (["g=abs,absq"], "g has no option absq."),
+        (["layers=1,2", "state=[4],[4,2]"], "state has 2 entries, but layers=1"),
+        (["sweep.retries=-1", "seed=1,2"], "sweep.retries must be at least 0"),
+        (["sweep.retries=1,2"], "sweep.retries is not a setting to sweep over"),
+        (["sweep.name=../x"], "sweep.name=../x cannot name a folder"),
+        (["hydra.launcher.workers=many", "seed=1,2"], "hydra.launcher.workers must be auto"),
+    ],
+)
+def test_a_mistake_is_answered_before_any_work(
+    words: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    assert main(["sweep", "dataset=karate", "tracking=none", *words]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"lpgnn: {sentence}")
+    assert not (tmp_path / "sweep" / "jobs").exists()
+
+
+def test_a_dry_run_starts_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = ["dataset=karate", "g=glob(abs*)", "seed=range(2)", "sweep.dry_run=true"]
+    assert main(["sweep", *words]) == 0
+    said = capsys.readouterr().out
+    assert "g=abs_eps,seed=1" in said
+    assert "4 of 4 jobs to run; 4 unknown" in said
+    assert not (tmp_path / "sweep" / "jobs").exists()
