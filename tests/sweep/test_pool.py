@@ -1,4 +1,4 @@
-"""Worker processes: results, deaths, and slots on GPUs, with a list of devices that are not there."""
+"""Worker processes: results, deaths, and slots on GPUs, with devices that are not there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hydra_plugins.lpgnn_launcher import WorkersLauncher
 
+from hydra_plugins.lpgnn_launcher import WorkersLauncher
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.sweep.pool import Died, run_in_pool
 from lpgnn_cli.sweep.workers import plan_slots

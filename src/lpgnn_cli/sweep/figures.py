@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = "viridis"
+# Values of an axis that a heat map has room for, and that are written at a parallel axis.
+MOST_CELLS, MOST_LABELS = 12, 8
 
 
 def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> list[Path]:
@@ -33,9 +35,10 @@ def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> l
         figures: dict[str, Figure] = {}
         if averaged := list(dict.fromkeys(effect.axis for effect in effects(board, varied))):
             figures["effects"] = draw_effects(board, averaged, title)
-        if len(varied) == 2:
+        widest = max(len(values_of(finite, axis)) for axis in varied)
+        if len(varied) == 2 and widest <= MOST_CELLS:
             figures["heatmap"] = draw_heatmap(board, finite, varied[0], varied[1], title)
-        elif len(varied) > 2:
+        elif len(varied) >= 2:
             figures["parallel"] = draw_parallel(board, finite, varied, title)
         paths = []
         for name, figure in figures.items():
@@ -99,8 +102,7 @@ def draw_parallel(board: Board, views: Sequence[View], axes: Sequence[str], titl
     spread = np.random.default_rng(0)
     for view in sorted(views, key=lambda v: figures[v.job.key]):
         heights = [
-            places[a][view.job.values[a]] / max(1, len(places[a]) - 1)
-            + spread.uniform(-0.015, 0.015)
+            places[a][view.job.values[a]] / max(1, len(places[a]) - 1) + spread.uniform(-0.03, 0.03)
             for a in axes
         ]
         own = figures[view.job.key]
@@ -116,10 +118,18 @@ def draw_parallel(board: Board, views: Sequence[View], axes: Sequence[str], titl
 
 
 def _label(panel: Axes, position: int, values: Sequence[str]) -> None:
-    for i, value in enumerate(values):
+    step = -(-len(values) // MOST_LABELS)
+    for i, value in list(enumerate(values))[::step]:
         height = i / max(1, len(values) - 1)
         box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1}
-        panel.text(position, height, value, fontsize=8, ha="center", va="center", bbox=box)
+        panel.text(position, height, _short(value), fontsize=8, ha="center", va="center", bbox=box)
+
+
+def _short(value: str) -> str:
+    try:
+        return value if len(value) <= 8 else f"{float(value):.3g}"
+    except ValueError:
+        return value
 
 
 def draw_effects(board: Board, axes: Sequence[str], title: str) -> Figure:
