@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 SABOTEUR = Path(__file__).with_name("saboteur.py")
+SITE = str(Path(__file__).with_name("site"))
 KARATE = ("dataset=karate", "tracking=none", "layers=1", "state=[4]", "aggregator.hidden=[4]")
 PATIENCE = 600.0
 
@@ -37,6 +38,7 @@ class Sweeper:
                 "LPGNN_RUNS": str(self.root),
                 "SABOTAGE_LOG": str(self.log),
                 "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join([SITE, os.environ.get("PYTHONPATH", "")]),
                 **self.environment,
                 **environment,
             },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,11 @@ import pytest
 pytestmark = pytest.mark.slurm
 
 ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1")
-SITE = str(Path(__file__).with_name("site"))
 
 
 def test_a_job_that_is_killed_or_raises_leaves_the_others_alone(sweeper: Any, slurm: None) -> None:
     code, said = sweeper.run(
         [*ON_SLURM, "seed=range(4)", "epochs=6"],
-        PYTHONPATH=SITE,
         SABOTAGE_RAISE="1",
         SABOTAGE_KILL="2",
     )
@@ -38,7 +35,6 @@ def test_a_time_limit_saves_and_queues_again(sweeper: Any, slurm: None) -> None:
             "hydra.launcher.timeout_min=1",
             "hydra.launcher.signal_delay_s=50",
         ],
-        PYTHONPATH=SITE,
         SABOTAGE_SLEEP="0.5",
     )
     assert code == 0, said

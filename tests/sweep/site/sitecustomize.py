@@ -1,9 +1,10 @@
-"""With this folder on PYTHONPATH, the jobs that Slurm starts are sabotaged too."""
+"""With this folder on PYTHONPATH, workers that launchers start by themselves are sabotaged too."""
 
 import sys
 from pathlib import Path
 
-if "submitit.core._submit" in sys.orig_argv:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+WORKERS = ("submitit.core._submit", "joblib.externals.loky.backend.popen_loky_posix")
 
+if any(module in sys.orig_argv for module in WORKERS):
+    sys.path.insert(0, str(Path(__file__).parents[1]))
     __import__("saboteur")
