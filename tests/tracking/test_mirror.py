@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.sender import Sender
@@ -93,6 +94,23 @@ def test_mean_and_std_of_the_parent_are_those_of_the_units(make_trainer: MakeTra
     assert parent.data.metrics["cv/best_epoch"] == best + 1
     assert parent.data.metrics["cv/accuracy_mean"] == pytest.approx(means[best])
     assert parent.data.metrics["cv/accuracy_std"] == pytest.approx(stds[best])
+
+
+def test_the_curves_of_the_parent_go_once_while_figures_are_made(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(units=2, epochs=5)
+    mirror = mirror_of(trainer.run)
+    trainer.train()
+    mirror.send(ended=False)
+    parent, _ = stored(trainer.run)
+    assert history(parent, "test/accuracy_mean") == []
+    summarise(trainer.run)
+    mirror.send(ended=False)
+    parent, _ = stored(trainer.run)
+    assert [step for step, _ in history(parent, "test/accuracy_mean")] == [1, 2, 3, 4, 5]
+    trainer.finish()
+    assert mirror.send(ended=True).metrics > 0
+    parent, _ = stored(trainer.run)
+    assert len(history(parent, "test/accuracy_mean")) == 5
 
 
 def test_files_are_kept_as_artifacts(make_trainer: MakeTrainer, runs: Path) -> None:

@@ -119,6 +119,9 @@ class _Pass:
         self.tables = tables
         self.ended = ended
         self.record = run.read_record()
+        units = [unit.name for unit in self.record.units]
+        self.results = {unit: run.read_result(unit) for unit in units}
+        self.unit_tables = {unit: self._table(run.unit(unit) / "metrics.csv") for unit in units}
         self._ended_at = _milliseconds(self.record.ended or self.record.started)
         self.artifacts_sent = 0
 
@@ -143,6 +146,7 @@ class _Pass:
         self._send_parent_head()
         for unit in self.record.units:
             self._send_unit(unit)
+        self._send_rows(self.state.parent, self._parent_curves())
         if self.ended:
             self._send_parent_results()
 
@@ -174,9 +178,9 @@ class _Pass:
             self._save()
 
     def _send_unit(self, unit: Unit) -> None:
-        table = self._table(self.run.unit(unit.name) / "metrics.csv")
+        table = self.unit_tables[unit.name]
         rows = table.rows
-        result = self.run.read_result(unit.name)
+        result = self.results[unit.name]
         if not rows and result is None:
             return
         child = self._mirrored(unit.name)
@@ -206,10 +210,9 @@ class _Pass:
 
     def _send_parent_results(self) -> None:
         parent, ended = self.state.parent, self._ended_at
-        curves = self._parent_curves()
-        self._send_rows(parent, curves)
+        curves = self._parent_curves().columns
         summary = self.run.read_summary()
-        figures = {key: value for key, value in summary.items() if key not in curves.columns}
+        figures = {key: value for key, value in summary.items() if key not in curves}
         points = [(k, float(v), ended, 0) for k, v in figures.items() if isinstance(v, int | float)]
         tags = {k: v for k, v in figures.items() if isinstance(v, str)}
         self._send_results(parent, points, tags)
@@ -220,10 +223,18 @@ class _Pass:
         self._set_status(parent, state, ended)
 
     def _parent_curves(self) -> GrowingTable:
-        """Empty until the run has ended: an interrupted run may be resumed and get others."""
-        if not self.ended or self.record.state in (RUNNING, INTERRUPTED):
-            return GrowingTable(Path())
-        return self._table(self.run.path / "curves.csv")
+        """Empty until they are final: an interrupted run may be resumed and get others."""
+        path = self.run.path / "curves.csv"
+        ended = self.ended and self.record.state not in (RUNNING, INTERRUPTED)
+        return self._table(path) if ended or self._is_of_all_units(path) else GrowingTable(Path())
+
+    def _is_of_all_units(self, path: Path) -> bool:
+        """Whether it was written after all units had finished."""
+        if not all(result and result.state == FINISHED for result in self.results.values()):
+            return False
+        results = [self.run.unit(unit) / "result.json" for unit in self.results]
+        newest = max((file.stat().st_mtime_ns for file in results), default=0)
+        return path.is_file() and path.stat().st_mtime_ns >= newest
 
     def _table(self, path: Path) -> GrowingTable:
         table = self.tables.setdefault(path, GrowingTable(path))
@@ -241,18 +252,22 @@ class _Pass:
         step = max(1, METRICS_A_BATCH // max(1, len(table.columns)))
         for start in range(mirrored.rows, len(table.rows), step):
             batch = table.rows[start : start + step]
-            self.sender.metrics(mirrored.run_id, self._points(batch))
+            self.sender.metrics(mirrored.run_id, self._points(batch, start))
             mirrored.rows += len(batch)
             mirrored.digest = table.digests[mirrored.rows]
             self._save()
 
-    def _points(self, rows: Iterable[Row]) -> Iterator[MetricPoint]:
-        for row in rows:
-            # Means over the units have no time of their own.
-            time = round(row["time"]) if "time" in row else self._ended_at
+    def _points(self, rows: Iterable[Row], start: int) -> Iterator[MetricPoint]:
+        for index, row in enumerate(rows, start):
+            time = round(row["time"]) if "time" in row else self._time_of_all(index)
             for name, value in row.items():
                 if name not in ("epoch", "time"):
                     yield name, value, time, int(row["epoch"])
+
+    def _time_of_all(self, index: int) -> int:
+        """When the last unit had computed this row, of which curves.csv has the mean."""
+        rows = [table.rows[index] for table in self.unit_tables.values() if index < len(table.rows)]
+        return round(max((row["time"] for row in rows), default=1000 * self.record.started))
 
     def _send_results(
         self, mirrored: MirroredRun, points: Sequence[MetricPoint], tags: Mapping[str, str]
