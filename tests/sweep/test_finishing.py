@@ -93,6 +93,7 @@ def states(sweeper: Any) -> dict[str, str]:
     return {row["seed"]: row["state"] for row in sweeper.leaderboard()}
 
 
+@pytest.mark.slow
 def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
     code, said = sweeper.run(
         ["seed=range(4)", "epochs=6", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"],
@@ -102,7 +103,7 @@ def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
     assert states(sweeper) == {"0": "finished", "1": "failed", "2": "finished", "3": "finished"}
 
 
-@pytest.mark.parametrize("launcher", ["basic", "workers"])
+@pytest.mark.parametrize("launcher", ["basic", pytest.param("workers", marks=pytest.mark.slow)])
 def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Any, launcher: str) -> None:
     words = ["seed=range(4)", "epochs=10", f"hydra/launcher={launcher}"]
     process = sweeper.start(words, SABOTAGE_SLEEP="0.2")
