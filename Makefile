@@ -28,7 +28,7 @@ train: $(VENV)/.package ## train on the embedded default; ARGS are settings
 	@$(BIN)/lpgnn train $(ARGS)
 
 test: $(VENV)/.dev ## run all tests; ARGS go to pytest
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 test-slow: $(VENV)/.dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
