@@ -48,7 +48,7 @@ def agreement(learner: Learner, name: str) -> dict[str, float]:
     return {
         "persistent_accuracy": persistent[f"{name}/accuracy"],
         "from_zero_accuracy": found[f"{name}/accuracy"],
-        "from_zero_violation": stats.violation,
+        "from_zero_violation": found[f"{name}/violation_mean"],
         "converged": stats.converged,
         "steps": float(stats.steps),
         "gain": float(gain.mean()),

@@ -14,10 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lpgnn_cli.config.model import AndersonConfig, IterationConfig, LagrangianConfig
+from lpgnn_cli.config.model import (
+    AndersonConfig,
+    InsensitiveConstraintConfig,
+    IterationConfig,
+    LagrangianConfig,
+)
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.model.constraints import Constraint, build_constraint
+from lpgnn_cli.model.constraints import Constraint, build_constraint, lin_eps
 from lpgnn_cli.model.network import Network, graph_violation, residuals
 from lpgnn_cli.training.optim import build_optimiser, scale_lr
 from lpgnn_cli.training.variables import Variables
@@ -54,6 +59,10 @@ class StateUpdates(ABC):
     def relax(self) -> list[Tensor]:
         """One step with theta frozen; returns x - f_a(x) as it was before the step."""
 
+    def remaining(self, residual: list[Tensor]) -> list[Tensor]:
+        """What the rule still wants to remove of x - f_a(x)."""
+        return residual
+
     def scale_lr(self, scale: float) -> None:
         """Learning rates as configured, times `scale`; a rule without any has nothing to do."""
         return None
@@ -71,6 +80,7 @@ class GradientUpdates(StateUpdates):
     def __init__(self, network: Network, batch: GraphBatch, config: TrainConfig) -> None:
         super().__init__(network, batch, config)
         self.g = build_constraint(config.g)
+        self.band = config.g.eps if isinstance(config.g, InsensitiveConstraintConfig) else 0.0
         lr, optim = config.lr, config.optim
         self.state_optimiser = build_optimiser(optim, self.variables.states, lr.state)
         self.multiplier_optimiser = build_optimiser(
@@ -92,6 +102,10 @@ class GradientUpdates(StateUpdates):
         self.state_optimiser.step()
         self.multiplier_optimiser.step()
         return [r.detach() for r in residual]
+
+    def remaining(self, residual: list[Tensor]) -> list[Tensor]:
+        """An eps-insensitive G is content inside its band."""
+        return [lin_eps(r, self.band) for r in residual]
 
     def scale_lr(self, scale: float) -> None:
         scale_lr(self.state_optimiser, scale)
@@ -210,6 +224,7 @@ class SolveStats:
 
     steps: int
     violation: float
+    """The mean over graphs of what `remaining` leaves of their violation."""
     converged: float
     """The share of graphs whose violation fell below the tolerance."""
 
@@ -231,7 +246,7 @@ def solve(updates: StateUpdates, steps: int, tolerance: float) -> SolveStats:
         residual = updates.relax()
         if not residual:
             return SolveStats(steps=0, violation=0.0, converged=1.0)
-        violation = graph_violation(residual, batch).to(least)
+        violation = graph_violation(updates.remaining(residual), batch).to(least)
         better = (violation < least) & ~settled
         least = torch.where(better, violation, least)
         settled |= least < tolerance
