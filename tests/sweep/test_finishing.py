@@ -132,6 +132,11 @@ def test_failures_are_tried_again_when_asked(sweeper: Any) -> None:
     assert code == 0, said
     assert set(states(sweeper).values()) == {"finished"}
     assert set(sweeper.epochs().values()) == {1, 2}  # epochs 1 to 3 of the job that failed: twice
-    code, said = sweeper.run([*words, "lr.theta=0.5", "sweep.retries=2"], SABOTAGE_RAISE="1")
+
+
+@pytest.mark.slow
+def test_a_job_is_retried_so_often(sweeper: Any) -> None:
+    words = ["seed=range(2)", "epochs=5", "hydra/launcher=basic", "sweep.retries=2"]
+    code, said = sweeper.run(words, SABOTAGE_RAISE="1")
     assert code == 1, said
     assert max(sweeper.epochs().values()) == 3

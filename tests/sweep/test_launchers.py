@@ -32,6 +32,7 @@ def test_worker_processes(sweeper: Any, reference: Any) -> None:
     assert sweep_by(sweeper, "workers", "hydra.launcher.workers=2") == reference
 
 
+@pytest.mark.slow
 def test_joblib(sweeper: Any, reference: Any) -> None:
     assert sweep_by(sweeper, "joblib", "hydra.launcher.n_jobs=2") == reference
 
