@@ -75,7 +75,11 @@ def estimate_gain(
     at = [x.detach().requires_grad_() for x in states]
     with torch.enable_grad():
         transits = network.transit(at, batch)
-    probe = GainProbe(network, batch).to(at[0].device, at[0].dtype)
+    # A probe of its own randomness: the same states have the same gain, and nobody else's draws
+    # change.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        probe = GainProbe(network, batch).to(at[0].device, at[0].dtype)
     gain = at[0].new_zeros(batch.num_graphs)
     for _ in range(iterations):
         gain = probe.gain(at, transits).detach()

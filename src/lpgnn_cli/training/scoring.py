@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,10 @@ class TrainedUnit:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
-        self.config: TrainConfig = restore_config(self.content["config"])
-        if inference is not None:
-            self.config.inference = inference
+        self.trained_config: TrainConfig = restore_config(self.content["config"])
+        self.config = replace(
+            self.trained_config, inference=inference or self.trained_config.inference
+        )
         self.unit = Unit(**self.content["unit"])
         self.epoch = int(self.content["progress"]["epoch"])
         self.shape = DataShape(**self.content["shape"])
@@ -64,8 +65,10 @@ class TrainedUnit:
             )
         split = Split(**self.content["split"])
         parts = make_parts(self.config, dataset, split, self.scaler, self.device)
-        learner = build_learner(self.config, parts)
+        # The states in the checkpoint are those of the test phase it was trained with.
+        learner = build_learner(self.trained_config, parts)
         learner.load_state_dict(self.content["learner"])
+        learner.config = self.config
         name = "test" if "test" in parts else "train"
         evaluation = learner.evaluate(name)
         return Score(

@@ -1,0 +1,192 @@
+"""`lpgnn eval`: what was recorded is found again, and unseen graphs are scored as known ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from lpgnn_cli.cli import main
+from lpgnn_cli.config.compose import compose
+from lpgnn_cli.data import Dataset, load_dataset
+from lpgnn_cli.runfolder import RunFolder
+
+SOBER = ("tracking=none", "threads=1", "device=cpu")
+SMALL = ("epochs=4", "quiet=true", "figures=false", "protocol.workers=1", "inference.steps=20")
+MUTAG = ("dataset=mutag", "protocol.folds=2")
+CASES = {
+    "gradient": MUTAG,
+    "one_shot, two layers": (*MUTAG, "propagation.updates=one_shot", "layers=2"),
+    "frozen": (*MUTAG, "propagation.states=frozen"),
+    "fixed_point": (*MUTAG, "propagation=fixed_point"),
+    "layers": (*MUTAG, "propagation=layers", "aggregator=gin", "layers=2", "readout.norm=batch"),
+    "validation": ("dataset=clique", "dataset.graphs=10", "aggregator.dropout=0.5"),
+    "all supervised": ("dataset=karate",),
+}
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    torch.set_num_threads(1)
+    return tmp_path / "runs"
+
+
+def train(runs: Path, *overrides: str) -> RunFolder:
+    assert main(["train", *SOBER, *SMALL, *overrides]) == 0
+    return RunFolder(max(runs.glob("train/*/*"), key=lambda path: path.stat().st_ctime_ns))
+
+
+def evaluate(runs: Path, *overrides: str) -> RunFolder:
+    before = set(runs.glob("eval/*/*"))
+    assert main(["eval", *SOBER, *overrides]) == 0
+    (folder,) = set(runs.glob("eval/*/*")) - before
+    return RunFolder(folder)
+
+
+def predictions(run: RunFolder, unit: str) -> list[dict[str, str]]:
+    with (run.unit(unit) / "predictions.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_recorded_is_found_again(runs: Path, case: str) -> None:
+    trained = train(runs, *CASES[case])
+    again = evaluate(runs, f"run={trained.path}")
+    for unit in trained.read_record().units:
+        recorded, found = trained.read_result(unit.name), again.read_result(unit.name)
+        assert recorded is not None
+        assert found is not None
+        if case == "all supervised":
+            # Training figures are those of the pass before the step; compare predictions instead.
+            assert predictions(again, unit.name) == predictions(trained, unit.name)
+            continue
+        shared = [name for name in recorded.metrics if name.startswith("test/")]
+        assert shared
+        assert {name: found.metrics[name] for name in shared} == {
+            name: recorded.metrics[name] for name in shared
+        }
+        assert predictions(again, unit.name) == predictions(trained, unit.name)
+        assert found.inference == recorded.inference
+
+
+def test_the_checkpoint_alone_is_enough(runs: Path, tmp_path: Path) -> None:
+    trained = train(runs, *MUTAG)
+    recorded = trained.read_result("fold-01")
+    assert recorded is not None
+    alone = tmp_path / "alone.pt"
+    shutil.move(trained.unit("fold-01") / "last.pt", alone)
+    shutil.rmtree(trained.path)
+    summary = evaluate(runs, f"run={alone}").read_summary()
+    assert summary["eval/accuracy_mean"] == recorded.metrics["test/accuracy"]
+    assert summary["test/violation_mean"] == recorded.metrics["test/violation_mean"]
+
+
+def mutag() -> Dataset:
+    config = compose("train", ["dataset=mutag"])
+    return load_dataset(config.dataset, None, 0)
+
+
+def write_tu(folder: Path, dataset: Dataset, graphs: list[int], classes: list[int]) -> Path:
+    """Some graphs of MUTAG as a TU folder; features are one-hot, so argmax is the label."""
+    batch = dataset.batch.subset(torch.tensor(graphs))
+    files = {
+        "A": [
+            f"{u + 1}, {v + 1}"
+            for u, v in zip(batch.arcs.source.tolist(), batch.arcs.target.tolist(), strict=True)
+        ],
+        "graph_indicator": [str(g + 1) for g in batch.graph_of_node.tolist()],
+        "graph_labels": [str(classes[t]) for t in batch.targets.tolist()],
+        "node_labels": [str(label) for label in batch.features.argmax(1).tolist()],
+        "edge_labels": [str(label) for label in batch.arc_in.argmax(1).tolist()],
+    }
+    folder.mkdir()
+    for name, lines in files.items():
+        (folder / f"UNSEEN_{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_unseen_graphs_are_scored_as_they_would_be_among_others(runs: Path, tmp_path: Path) -> None:
+    """Few graphs have few of the labels: their columns must be those the network knows."""
+    trained, dataset = train(runs, *MUTAG), mutag()
+    some = [3, 50, 120]
+    few = dataset.batch.subset(torch.tensor(some))
+    assert int((few.features.sum(0) > 0).sum()) < few.features.shape[1], "a label is missing"
+    path = write_tu(tmp_path / "UNSEEN", dataset, some, list(dataset.vocabulary.classes))
+    unseen = ("dataset=tu", "dataset.name=UNSEEN", f"dataset.path={path}", "unit=fold-00")
+    alone = predictions(evaluate(runs, f"run={trained.path}", *unseen), "fold-00")
+    among = predictions(
+        evaluate(runs, f"run={trained.path}", "dataset=mutag", "unit=fold-00"), "fold-00"
+    )
+    assert [row["target"] for row in alone] == [among[g]["target"] for g in some]
+    assert [row["predicted"] for row in alone] == [among[g]["predicted"] for g in some]
+    for mine, theirs in zip(alone, (among[g] for g in some), strict=True):
+        assert float(mine["probability"]) == pytest.approx(float(theirs["probability"]), abs=1e-5)
+        assert float(mine["violation"]) == pytest.approx(float(theirs["violation"]), abs=1e-5)
+
+
+def test_what_does_not_fit_is_refused_in_one_sentence(
+    runs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trained, dataset = train(runs, *MUTAG), mutag()
+    path = write_tu(tmp_path / "UNSEEN", dataset, [3, 50], [17, 18])
+    capfd.readouterr()
+    refusals = {
+        ("dataset=karate",): "karate does not fit",
+        ("dataset=tu", "dataset.name=UNSEEN", f"dataset.path={path}"): "the class 1",
+        ("unit=fold-99",): "has no unit fold-99; it has fold-00, fold-01",
+        ("inference=anderson", "inference.memory=0"): "inference.memory must be at least 1",
+    }
+    for overrides, sentence in refusals.items():
+        assert main(["eval", *SOBER, f"run={trained.path}", *overrides]) == 2
+        said = capfd.readouterr().err
+        assert sentence in said
+        assert said.count("\n") == 1
+    assert main(["eval", *SOBER, "run=nowhere"]) == 2
+    assert "there is no such run folder" in capfd.readouterr().err
+    rubbish = tmp_path / "rubbish.pt"
+    rubbish.write_bytes(b"not a checkpoint")
+    assert main(["eval", *SOBER, f"run={rubbish}"]) == 2
+    assert "is not a checkpoint" in capfd.readouterr().err
+    assert not list(runs.glob("eval/*/*")), "a refused evaluation leaves nothing behind"
+
+
+def test_another_test_phase_may_be_chosen(runs: Path) -> None:
+    trained = train(runs, *MUTAG)
+    evaluated = evaluate(
+        runs, f"run={trained.path}", "inference=anderson", "inference.steps=7", "unit=fold-00"
+    )
+    result = evaluated.read_result("fold-00")
+    assert result is not None
+    assert result.inference["steps"] <= 7
+    assert "name: anderson" in evaluated.config_path.read_text()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow")
+@pytest.mark.filterwarnings("ignore:The ``noload``:DeprecationWarning")
+def test_an_mlflow_run_id_names_a_run(runs: Path) -> None:
+    """The run folder where it is here, what the store has of it where it is not."""
+    trained = train(runs, *MUTAG, "tracking=mlflow")
+    ids = json.loads((trained.path / "tracking.json").read_text())
+    parent, child = ids["parent"]["run_id"], ids["units"]["fold-01"]["run_id"]
+    here = evaluate(runs, f"run={child}")
+    assert [unit.name for unit in here.read_record().units] == ["fold-01"]
+    recorded = trained.read_result("fold-01")
+    found = here.read_result("fold-01")
+    assert recorded is not None
+    assert found is not None
+    assert found.metrics["test/accuracy"] == recorded.metrics["test/accuracy"]
+
+    best = torch.load(trained.unit("fold-00") / "best.pt", weights_only=True)
+    shutil.rmtree(trained.path)
+    fetched = evaluate(runs, f"run={parent}")
+    assert [unit.name for unit in fetched.read_record().units] == ["fold-00", "fold-01"]
+    found = fetched.read_result("fold-00")
+    assert found is not None
+    assert found.metrics["test/accuracy"] == best["progress"]["metrics"]["test/accuracy"]
