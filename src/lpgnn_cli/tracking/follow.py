@@ -16,7 +16,7 @@ from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.sweep.mirror import SweepMirror, mirror_of
 from lpgnn_cli.tracking.mirror import Mirror
 
-SHORTEST_WAIT, LONGEST_WAIT = 2.0, 30.0
+SHORTEST_WAIT, LONGEST_WAIT = 5.0, 30.0
 # What passes may take of one core.
 SHARE = 0.05
 FINAL_ATTEMPTS = 2

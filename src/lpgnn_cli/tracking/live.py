@@ -12,8 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
 from lpgnn_cli.config.tracking import MlflowConfig, TrackingConfig
 from lpgnn_cli.runfolder import RunFolder, Unit, UnitResult
 from lpgnn_cli.tracking import state as tracking_state
@@ -77,6 +75,8 @@ class LiveTracking:
 
         Ctrl-C ends the waiting, no more: the run itself is done.
         """
+        from rich.console import Console  # The follower, which imports this package, needs none.
+
         self._tell_the_end()
         try:
             with Console(stderr=True).status("sending the rest to MLflow"):
