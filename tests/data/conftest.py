@@ -52,8 +52,8 @@ def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def train_config() -> Callable[..., TrainConfig]:
-    """The config of `lpgnn train` with these overrides; composing is slow, so once for each."""
-    return functools.cache(lambda *overrides: compose("train", list(overrides)))
+    """The config of `lpgnn train` with these overrides; without recipe; once for each."""
+    return functools.cache(lambda *overrides: compose("train", ["~recipe", *overrides]))
 
 
 @pytest.fixture(scope="session")

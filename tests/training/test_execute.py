@@ -231,7 +231,7 @@ def test_ctrl_c_saves_and_the_resumed_run_equals_an_uninterrupted_one(
     epochs = max(done) + 3
 
     assert main(["train", f"resume={run}", f"epochs={epochs}", "quiet=true"]) == 0
-    whole = make_tasks(make_config(*words, f"epochs={epochs}"), "whole")
+    whole = make_tasks(make_config(*words, f"epochs={epochs}", recipe=True), "whole")
     execute(whole, 1, [])
     for task in whole:
         resumed = folder.read_metrics(task.unit.name)

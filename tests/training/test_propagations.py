@@ -307,7 +307,7 @@ def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[2]")
     network = make_learner(config, train=batch).network
     (zero,) = network.zero_states(batch)
-    gain = estimate_gain(network, [zero], batch, iterations=400)
+    gain = estimate_gain(network, [zero], batch, iterations=2000)
     size = batch.num_nodes * 2
 
     def transit(flat: torch.Tensor) -> torch.Tensor:
