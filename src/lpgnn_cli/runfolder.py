@@ -202,6 +202,14 @@ class RunFolder:
         return list(iterate_metrics(self.unit(unit) / "metrics.csv"))
 
 
+def run_folders(root: Path) -> Iterator[Path]:
+    """Every run folder below `root`, without looking into what runs themselves hold."""
+    for folder, children, files in os.walk(root):
+        children[:] = sorted(set(children) - {"units", "figures", "mlartifacts"})
+        if "run.json" in files:
+            yield Path(folder)
+
+
 class MetricsWriter:
     """Appends one row an epoch; a row is on disk before the next epoch starts."""
 

@@ -16,11 +16,10 @@ from typing import Any
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.presets import departures
-from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord
+from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
 from lpgnn_cli.tracking.flatten import read_flat_config
 
 SMALL_FILES = ("config.yaml", "run.json", "summary.json", "folds.csv", "curves.csv")
-SKIPPED = {"units", "figures", "mlartifacts"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def runs_in_folders(
     """
     wanted = set(presets)
     runs = []
-    for path in _run_folders(root):
+    for path in run_folders(root):
         run = read_run(RunFolder(path), wanted, os.path.relpath(path, seen_from))
         if run is not None:
             runs.append(run)
@@ -141,13 +140,6 @@ def newest_match(runs: Sequence[PresetRun], presets: Sequence[str]) -> PresetRun
         run for run in runs if run.preset in presets and run.is_finished and not run.departures
     ]
     return max(fitting, key=lambda run: run.record.started, default=None)
-
-
-def _run_folders(root: Path) -> Iterable[Path]:
-    for folder, children, names in os.walk(root):
-        children[:] = sorted(set(children) - SKIPPED)
-        if "run.json" in names:
-            yield Path(folder)
 
 
 def _read_units(path: Path, first_seed: int) -> list[UnitScore]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpgnn_cli.runfolder import RUNNING, RunFolder, RunRecord
+from lpgnn_cli.runfolder import RUNNING, RunFolder, RunRecord, run_folders
 from lpgnn_cli.tracking.flatten import read_flat_config
 from lpgnn_cli.tracking.state import read_state
-
-# Folders in which no run folder can be, and many files are.
-_SKIPPED = {"units", "figures", "mlartifacts"}
 
 
 @dataclass(frozen=True)
@@ -33,19 +28,12 @@ class PastRun:
 def runs_in_folders(root: Path) -> tuple[list[PastRun], list[Path]]:
     """The runs below `root`, and the folders whose files cannot be read."""
     runs, unreadable = [], []
-    for path in _run_folders(root):
+    for path in run_folders(root):
         try:
             runs.append(_from_folder(RunFolder(path)))
         except (OSError, ValueError, TypeError, KeyError):
             unreadable.append(path)
     return runs, unreadable
-
-
-def _run_folders(root: Path) -> Iterator[Path]:
-    for folder, children, files in os.walk(root):
-        children[:] = sorted(set(children) - _SKIPPED)
-        if "run.json" in files:
-            yield Path(folder)
 
 
 def _from_folder(run: RunFolder) -> PastRun:
