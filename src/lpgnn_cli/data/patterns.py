@@ -30,8 +30,7 @@ def generate_pattern(config: PatternConfig, seed: int) -> Dataset:
         )
     # RandomState: its streams are frozen, those of newer generators may change with numpy.
     random = np.random.RandomState(seed)
-    pattern = _connect(_random_arcs(size, config.arc_probability, random), random)
-    pattern_values = random.randint(0, config.feature_max + 1, size)
+    pattern, pattern_values = draw_pattern(config, random)
     total = 3 * config.graphs
     sources, targets = [], []
     inside = np.zeros((total, nodes), dtype=np.int64)
@@ -70,6 +69,15 @@ def generate_pattern(config: PatternConfig, seed: int) -> Dataset:
         },
         seeded=True,
     )
+
+
+def draw_pattern(
+    config: PatternConfig, random: np.random.RandomState
+) -> tuple[Adjacency, npt.NDArray[np.int64]]:
+    """The connected pattern of subgraph matching and the feature of each of its nodes."""
+    size = config.subgraph_nodes
+    arcs = _connect(_random_arcs(size, config.arc_probability, random), random)
+    return arcs, random.randint(0, config.feature_max + 1, size)
 
 
 def _features(config: PatternConfig, value: torch.Tensor, batch: GraphBatch) -> NodeFeatures:
