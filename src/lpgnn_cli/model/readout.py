@@ -27,6 +27,8 @@ class Readout(nn.Module):
         self.config = config
         read = sum(sizes) if config.layers == "all" else sizes[-1]
         self.norm = normalisation(config.norm, read)
+        # Without hidden layers there is no inside to drop from.
+        self.dropout = nn.Dropout(0.0 if config.hidden else config.dropout)
         self.mlp = MLP(
             [read, *config.hidden, classes],
             activation=config.activation,
@@ -39,5 +41,5 @@ class Readout(nn.Module):
         read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
-        scores: Tensor = self.mlp(self.norm(self.config.scale * read_NR))
+        scores: Tensor = self.mlp(self.dropout(self.norm(self.config.scale * read_NR)))
         return scores
