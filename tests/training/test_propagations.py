@@ -107,6 +107,27 @@ def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
     assert float(found["transition"].abs().max()) > 0
 
 
+@pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
+def test_normalised_labels_between_layers(propagation, make_config, make_batch, make_learner):
+    """What is handed up has mean 0 and variance 1 over the nodes; the features stay as they are."""
+    words = f"propagation={propagation}", "propagation.norm=batch", "layers=2", "state=[3]"
+    batch = make_batch()
+    learner = make_learner(make_config(*words), train=batch)
+    labels = []
+    for transition in learner.network.transitions:
+        transition.register_forward_hook(lambda _, given, __: labels.append(given[1]))
+    before = [p.detach().clone() for p in learner.network.norms.parameters()]
+    for epoch in (1, 2):  # at the first, the states of lagrangian are still zero
+        labels.clear()
+        learner.train_epoch(epoch, batch)
+    assert labels[0] is batch.features
+    upper = labels[-1].detach()
+    torch.testing.assert_close(upper.mean(dim=0), torch.zeros(3).double(), atol=0.2, rtol=0)
+    torch.testing.assert_close(upper.var(dim=0), torch.ones(3).double(), atol=0.2, rtol=0)
+    moved = zip(before, learner.network.norms.parameters(), strict=True)
+    assert all(not torch.equal(old, new) for old, new in moved)
+
+
 def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner):
     batch = make_batch()
     states = [torch.full((batch.num_nodes, 3), 1.0 + k, dtype=torch.float64) for k in range(2)]

@@ -74,6 +74,7 @@ class PropagationConfig:
 
     name: str = setting(choices=("lagrangian", "fixed_point", "layers"))
     loss_reduction: str = setting(choices=REDUCTIONS)
+    norm: str = setting(choices=NORMS)
 
 
 @dataclass

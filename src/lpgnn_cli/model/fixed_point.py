@@ -17,9 +17,9 @@ def fixed_points(
     """States and transitions of every layer, solved from the lowest layer up."""
     states: list[Tensor] = []
     transits: list[Tensor] = []
-    label = batch.features
     for transition, start in zip(network.transitions, network.zero_states(batch), strict=True):
         assert isinstance(transition, Transition)
+        label = network.label(len(transits), transits, batch)
         if config.backward == "implicit":
             with torch.no_grad():
                 state = _iterate(transition, start, label, batch, config)
@@ -31,7 +31,6 @@ def fixed_points(
             transit = transition(state, label, batch)
         states.append(state)
         transits.append(transit)
-        label = transit
     return states, transits
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lpgnn_cli.config.model import LagrangianConfig, LayersConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.model.mlp import normalisation
 from lpgnn_cli.model.readout import Readout
 from lpgnn_cli.model.transitions import build_transition
 
@@ -53,6 +54,9 @@ class Network(nn.Module):
             )
             for size, label_size in zip(self.state_sizes, label_sizes, strict=True)
         )
+        self.norms = nn.ModuleList(
+            normalisation(config.propagation.norm, size) for size in label_sizes[1:]
+        )
         self.readout = Readout(config.readout, self.state_sizes, shape.classes)
         propagation = config.propagation
         self.hands_up_transition = (
@@ -62,11 +66,17 @@ class Network(nn.Module):
     def transit(self, states: Sequence[Tensor], batch: GraphBatch) -> list[Tensor]:
         """f_a(x) of every layer at the given states; x of layer k is the label of layer k + 1."""
         transits: list[Tensor] = []
-        label = batch.features
         for transition, state in zip(self.transitions, states, strict=True):
-            transits.append(transition(state, label, batch))
-            label = transits[-1] if self.hands_up_transition else state
+            below = transits if self.hands_up_transition else states
+            transits.append(transition(state, self.label(len(transits), below, batch), batch))
         return transits
+
+    def label(self, layer: int, below: Sequence[Tensor], batch: GraphBatch) -> Tensor:
+        """The node labels of a layer: the features, or what the layer below it hands up."""
+        if layer == 0:
+            return batch.features
+        label: Tensor = self.norms[layer - 1](below[layer - 1])
+        return label
 
     def read(
         self, states: Sequence[Tensor], transits: Sequence[Tensor], batch: GraphBatch

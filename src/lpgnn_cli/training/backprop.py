@@ -22,10 +22,9 @@ class BackpropLearner(Learner):
             return fixed_points(self.network, batch, self.config.propagation)
         no_state = batch.features.new_zeros(batch.num_nodes, 0)
         transits: list[Tensor] = []
-        label = batch.features
-        for transition in self.network.transitions:
-            label = transition(no_state, label, batch)
-            transits.append(label)
+        for layer, transition in enumerate(self.network.transitions):
+            label = self.network.label(layer, transits, batch)
+            transits.append(transition(no_state, label, batch))
         return transits, transits
 
     def train_epoch(self, epoch: int, batch: GraphBatch) -> dict[str, Tensor]:
