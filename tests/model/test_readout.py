@@ -10,6 +10,21 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.readout import Readout
 
 
+def test_nodes_are_normalised_before_they_are_pooled(
+    make_batch: Callable[..., GraphBatch],
+) -> None:
+    words = ["~recipe", "readout=linear", "readout.norm=batch", "readout.scale=0.5"]
+    batch = make_batch()
+    states = 3 + 7 * torch.randn(batch.num_nodes, 4)
+    readout = Readout(compose("train", words).readout, sizes=[4], classes=2).train()
+    centred = states - states.mean(dim=0)
+    nodes = centred / (states.var(dim=0, correction=0) + 1e-5).sqrt()
+    # Normalised, the nodes of the only graph sum to zero, unlike the graph's normalised sum.
+    torch.testing.assert_close(nodes.sum(dim=0), torch.zeros(4), atol=1e-5, rtol=0)
+    expected = readout.mlp(0.5 * nodes.sum(dim=0, keepdim=True))
+    torch.testing.assert_close(readout([states], batch), expected)
+
+
 @pytest.mark.parametrize("name", ["linear", "mlp"])
 def test_dropout_acts_whatever_the_hidden_layers(
     name: str, make_batch: Callable[..., GraphBatch]

@@ -19,7 +19,7 @@ POOLS = {"sum": segment_sum, "mean": segment_mean}
 
 
 class Readout(nn.Module):
-    """f_r: scale, pool (graph-focused), normalise, then an MLP to the class scores."""
+    """f_r: normalise, pool (graph-focused), scale, then an MLP to the class scores."""
 
     def __init__(self, config: ReadoutConfig, sizes: Sequence[int], classes: int) -> None:
         """`sizes` are the state sizes of the layers, lowest first."""
@@ -39,7 +39,9 @@ class Readout(nn.Module):
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """Class scores from the states, or the transitions, of all layers."""
         read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
+        # Before pooling: normalised sums over a few hundred graphs overfit.
+        read_NR = self.norm(read_NR)
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
-        scores: Tensor = self.mlp(self.dropout(self.norm(self.config.scale * read_NR)))
+        scores: Tensor = self.mlp(self.dropout(self.config.scale * read_NR))
         return scores
