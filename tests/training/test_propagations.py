@@ -254,6 +254,16 @@ def test_spectral_contraction_keeps_the_norms_below_the_bound(
     assert not any(torch.equal(old, new) for old, new in pairs)
 
 
+def test_spectral_contraction_leaves_diverged_weights_to_the_watch_on_the_lagrangian(
+    make_config, make_batch, make_learner
+):
+    batch = make_batch()
+    learner = make_learner(make_config("propagation.contraction=spectral"), train=batch)
+    with torch.no_grad():
+        learner.network.transitions[0].h.first.weight.fill_(math.inf)
+    assert not math.isfinite(float(learner.train_epoch(1, batch)["train/lagrangian"]))
+
+
 def test_the_contraction_penalty_lowers_the_gain(make_config, make_batch, make_learner):
     batch, gains = make_batch((6, 7)), {}
     for contraction in ("none", "penalty"):
