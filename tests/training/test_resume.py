@@ -141,18 +141,22 @@ def test_an_interrupted_unit_ends_as_if_it_had_not_been(case, make_config, make_
         assert ours.read_bytes() == theirs.read_bytes()
 
 
-def test_early_stopping_restores_the_checkpoint_of_the_best_validation_loss(
-    make_config, make_tasks
+@pytest.mark.parametrize("select", ["loss", "accuracy"])
+def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
+    select, make_config, make_tasks
 ):
-    config = make_config("epochs=200", *CASES["layers, dropout, early stopping"])
+    words = *CASES["layers, dropout, early stopping"], f"protocol.select={select}"
+    config = make_config("epochs=200", *words)
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     result = fit.fit(lambda *_: None, lambda: False)
     history = rows(task)
     losses = [row["val/loss"] for row in history]
-    best = losses.index(min(losses))
+    accuracies = [row["val/accuracy"] for row in history]
+    latest = max(e for e, value in enumerate(accuracies) if value == max(accuracies))
+    best = losses.index(min(losses)) if select == "loss" else latest
     assert len(history) == result.epochs == best + 1 + config.protocol.patience < 200
-    assert (result.selected_epoch, result.rule) == (best + 1, "validation loss")
+    assert (result.selected_epoch, result.rule) == (best + 1, f"validation {select}")
     assert result.metrics == {k: v for k, v in history[best].items() if k != "epoch"}
     # The network itself is that of the best epoch, and so is best.pt.
     for name in ("val", "test"):

@@ -25,11 +25,12 @@ class KFoldConfig(ProtocolConfig):
 
 @dataclass
 class HoldoutConfig(ProtocolConfig):
-    """Train, validation and test; early stopping on the validation loss."""
+    """Train, validation and test; early stopping on the validation part."""
 
     splits: str | None = setting()
     validation: float = setting(low=0, low_open=True, high=1, high_open=True)
     test: float = setting(low=0, low_open=True, high=1, high_open=True)
+    select: str = setting(choices=("loss", "accuracy"))
     patience: int = setting(low=1)
 
 

@@ -28,8 +28,8 @@ LEGEND = [
     "Accuracies in per cent, mean ± population standard deviation over folds and seeds.",
     "best epoch: the epoch with the best mean test accuracy over the folds, as in the paper's "
     "cross-validation. It is chosen on the test folds, so it is optimistic.",
-    "honest: the last epoch, or the epoch with the best validation loss where there is a "
-    "validation part. No test label is used.",
+    "honest: the last epoch, or the best epoch of the validation part where there is one. "
+    "No test label is used.",
     "Rows marked ours are in no paper: states frozen is the control without diffusion, one-shot "
     "the other update rule. Figures marked quoted the paper took from others' papers.",
 ]

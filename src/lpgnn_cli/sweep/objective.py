@@ -8,14 +8,14 @@ from typing import Any
 
 AUTO = "auto"
 HONEST, OPTIMISTIC = "honest/accuracy_mean", "cv/accuracy_mean"
-BY_VALIDATION = "validation loss"
+BY_VALIDATION = ("validation loss", "validation accuracy")
 
 
 def metric_of(summary: Mapping[str, Any], metric: str) -> str:
     """`auto`: the honest accuracy where a validation part selects the epoch, else the best."""
     if metric != AUTO:
         return metric
-    return HONEST if summary.get("honest/rule") == BY_VALIDATION else OPTIMISTIC
+    return HONEST if summary.get("honest/rule") in BY_VALIDATION else OPTIMISTIC
 
 
 def objective(summary: Mapping[str, Any], metric: str) -> float:

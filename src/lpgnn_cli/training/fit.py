@@ -99,9 +99,10 @@ class UnitFit:
             self.best = load_checkpoint(best) if best.is_file() else None
 
     @property
-    def patience(self) -> int | None:
+    def holdout(self) -> HoldoutConfig | None:
+        """The rule by which a validation part ends training, where there is one."""
         protocol = self.config.protocol
-        return protocol.patience if isinstance(protocol, HoldoutConfig) else None
+        return protocol if isinstance(protocol, HoldoutConfig) else None
 
     def fit(
         self, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]
@@ -136,7 +137,7 @@ class UnitFit:
         trained = self.progress
         if state == FINISHED:
             self.snapshots.write(self.folder)
-            if self.patience is not None and self.best is not None:
+            if self.holdout is not None and self.best is not None:
                 self._load(self.best)
         return self._result(trained, state, reason)
 
@@ -159,12 +160,25 @@ class UnitFit:
         progress.epoch = epoch
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - started
-        value = -metrics["val/loss"] if "val/loss" in metrics else _accuracy(metrics)
-        if value > progress.best_value:
-            progress.best_value, progress.best_epoch = value, epoch
+        if self._is_best(metrics):
+            progress.best_epoch = epoch
             self.best = self._content()
         self.snapshots.take(epoch)
         return metrics
+
+    def _is_best(self, metrics: dict[str, float]) -> bool:
+        """Whether no epoch so far was better; keeps the value if so."""
+        progress = self.progress
+        if self.holdout is not None and self.holdout.select == "accuracy":
+            # Few graphs validate, so ties are common; the longer trained network wins them.
+            value = metrics["val/accuracy"]
+            better = value >= progress.best_value
+        else:
+            value = -metrics["val/loss"] if "val/loss" in metrics else _accuracy(metrics)
+            better = value > progress.best_value
+        if better:
+            progress.best_value = value
+        return better
 
     def _flipped(self) -> GraphBatch:
         """The training batch, with the signs of its eigenvectors drawn anew where that is asked."""
@@ -176,7 +190,7 @@ class UnitFit:
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
-        return self.patience is not None and waited >= self.patience
+        return self.holdout is not None and waited >= self.holdout.patience
 
     def _halve_lr(self) -> bool:
         """Back to the last checkpoint with half the learning rates; False if that is not wished."""
@@ -231,7 +245,7 @@ class UnitFit:
             torch.cuda.set_rng_state_all(content["rng"]["cuda"])
 
     def _result(self, trained: Progress, state: str, reason: str) -> UnitResult:
-        rule = "validation loss" if self.patience is not None else "last epoch"
+        rule = f"validation {self.holdout.select}" if self.holdout else "last epoch"
         result = UnitResult(
             unit=self.task.unit.name,
             state=state,
