@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from lpgnn_cli.model.mlp import MLP
+from lpgnn_cli.model.mlp import MLP, normalisation
 
 
 def test_layers_come_in_the_usual_order() -> None:
@@ -43,3 +43,12 @@ def test_batch_norm_takes_batches_too_small_for_a_variance(rows: int) -> None:
 def test_inputs_without_columns_give_the_bias() -> None:
     mlp = MLP([0, 2])
     torch.testing.assert_close(mlp(torch.zeros(3, 0)), mlp.first.bias.expand(3, 2))
+
+
+def test_evaluation_normalises_by_the_last_training_pass() -> None:
+    norm = normalisation("batch", 3)
+    rows = [scale * torch.randn(50, 3) + shift for scale, shift in ((100.0, 7.0), (0.01, -2.0))]
+    for batch in rows:
+        trained = norm.train()(batch)
+    # The variance that is kept is the unbiased one, hence the tolerance.
+    torch.testing.assert_close(norm.eval()(rows[-1]), trained, rtol=0.02, atol=0.02)

@@ -33,7 +33,15 @@ def linear_layer(in_size: int, out_size: int, bias: bool = True) -> nn.Linear:
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """With fewer than two rows there is no variance: those pass by the running statistics."""
+    """Evaluation goes by the statistics of the last training pass.
+
+    Every pass sees all training graphs, so these are whole; an average over past passes would lag
+    behind the weights, above all while constraints shrink what is normalised. With fewer than two
+    rows there is no variance: those pass by the statistics kept so far.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size, momentum=1.0)
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and input.shape[0] < 2:
