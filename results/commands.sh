@@ -1,50 +1,54 @@
 #!/bin/sh
 # Repeats the runs behind the tables; each line is independent of the others.
 
-# karate: 2026-11-16, 4.5 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 71a087e043bb, first seed 0,
+# karate: 2026-11-16, 4.5 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings b723e443c1d7, first seed 0,
 # cpu, torch_scatter, data aa783dc5c8e2, folds ab690046279b, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=karate
 
-# clique_abs: 2026-11-16, 53 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 1af2b4f010e9, first seed 0,
+# karate_control: 2026-11-16, 2.5 s of computing, lpgnn 0.1.0 at 767ef83e2113, settings 4558f766fd51, first seed 0,
+# cpu, torch_scatter, data aa783dc5c8e2, folds ab690046279b, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=karate_control protocol.workers=1
+
+# karate_oneshot: 2026-11-16, 3.0 s of computing, lpgnn 0.1.0 at 767ef83e2113, settings 42f201922e08, first seed 0,
+# cpu, torch_scatter, data aa783dc5c8e2, folds ab690046279b, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=karate_oneshot protocol.workers=1
+
+# clique_abs: 2026-11-16, 53 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 83777673c758, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs
 
-# subgraph_squared: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 9bb21cd0c02a, first seed 0,
+# clique_abs_eps001: 2026-11-16, 32 s of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings 64f5dafef7f6, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_abs_eps001 protocol.workers=1
+
+# subgraph_squared: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings e7e6c9a6ea93, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=subgraph_squared
 
-# clique_squared: 2026-11-16, 1:33 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings f57fe9486b85, first seed 0,
+# clique_squared: 2026-11-16, 1:33 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings db233a1f77e6, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_squared
 
-# subgraph_gnn: 2026-11-16, 1:55 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 50d342303d26, first seed 0,
+# subgraph_gnn: 2026-11-16, 1:55 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 72454f0be894, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=subgraph_gnn
 
-# clique_gnn: 2026-11-16, 4:09 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 6b1bb6c3cc4c, first seed 0,
+# clique_gnn: 2026-11-16, 4:09 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 19471fd3d7b5, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_gnn
 
-# subgraph_control: 2026-11-16, 8.7 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 5b2ea24fb246, first seed 0,
+# subgraph_control: 2026-11-16, 8.7 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings b85a6a17d593, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=subgraph_control
 
-# clique_control: 2026-11-16, 21 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 22d03a5701b9, first seed 0,
+# clique_control: 2026-11-16, 21 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 18e54958b061, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_control
 
-# mutag_gin: 2026-11-16, 1:41 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 07a57d02b276, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_gin
+# imdb_b_k1_lp: 2026-11-16, 1:50 of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings d80ccfea294e, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp protocol.workers=1
 
-# mutag_gnn: 2026-11-16, 12:09 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 6e9fc01525ac, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_gnn
-
-# mutag_single: 2026-11-16, 1:37 of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 17ca2f2653a1, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_single
-
-# mutag_single_control: 2026-11-16, 59 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 876bef52f2aa, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_single_control
+# ptc_multi: 2026-11-16, 2:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9503e4722fca, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_multi protocol.workers=1
