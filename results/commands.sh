@@ -49,6 +49,22 @@ lpgnn train experiment=clique_control
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp protocol.workers=1
 
+# mutag_single: 2026-11-16, 1:07 of computing, lpgnn 0.1.0 at cd900f303a52, settings e392d5cf7bbd, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_single protocol.workers=1
+
+# imdb_b_k5_lp: 2026-11-16, 7:26 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9c69440a2cf2, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp protocol.workers=1
+
+# mutag_multi: 2026-11-16, 1:44 of computing, lpgnn 0.1.0 at cd900f303a52, settings 65922eff57c9, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_multi protocol.workers=1
+
 # ptc_multi: 2026-11-16, 2:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9503e4722fca, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi protocol.workers=1
+
+# nci1_multi: 2026-11-16, 10:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings fcdb083d7542, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_multi protocol.workers=1
