@@ -68,3 +68,11 @@ lpgnn train experiment=ptc_multi protocol.workers=1
 # nci1_multi: 2026-11-16, 10:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings fcdb083d7542, first seed 0,
 # cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=nci1_multi protocol.workers=1
+
+# csl_lp: 2026-11-16, 8:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 7c5bb7ea4bef, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_lp protocol.workers=1
+
+# enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_lp protocol.workers=1
