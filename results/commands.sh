@@ -61,6 +61,10 @@ lpgnn train experiment=imdb_b_k5_lp protocol.workers=1
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_multi protocol.workers=1
 
+# proteins_multi: 2026-11-16, 4:32 of computing, lpgnn 0.1.0 at cd900f303a52, settings d95ac719aa7a, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_multi protocol.workers=1
+
 # ptc_multi: 2026-11-16, 2:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9503e4722fca, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi protocol.workers=1
@@ -76,3 +80,7 @@ lpgnn train experiment=csl_lp protocol.workers=1
 # enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_lp protocol.workers=1
+
+# imdb_b_k3_lp: 2026-11-16, 5:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings a28bc85bd79d, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp protocol.workers=1
