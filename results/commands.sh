@@ -57,6 +57,10 @@ lpgnn train experiment=mutag_single protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp protocol.workers=1
 
+# imdb_m_multi: 2026-11-16, 5:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings ccd18c05dd17, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_multi protocol.workers=1
+
 # mutag_multi: 2026-11-16, 1:44 of computing, lpgnn 0.1.0 at cd900f303a52, settings 65922eff57c9, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_multi protocol.workers=1
@@ -80,6 +84,10 @@ lpgnn train experiment=csl_lp protocol.workers=1
 # enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_lp protocol.workers=1
+
+# imdb_b_k2_lp: 2026-11-16, 3:42 of computing, lpgnn 0.1.0 at cd900f303a52, settings a384ca2dcd2f, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp protocol.workers=1
 
 # imdb_b_k3_lp: 2026-11-16, 5:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings a28bc85bd79d, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
