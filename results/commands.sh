@@ -45,6 +45,14 @@ lpgnn train experiment=subgraph_control
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_control
 
+# mutag_gin: 2026-11-16, 1:02 of computing, lpgnn 0.1.0 at cd900f303a52, settings 3df986d9c234, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_gin protocol.workers=1
+
+# mutag_gnn: 2026-11-16, 2:47 of computing, lpgnn 0.1.0 at cd900f303a52, settings 2365f3b253a7, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_gnn protocol.workers=1
+
 # imdb_b_k1_lp: 2026-11-16, 1:50 of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings d80ccfea294e, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp protocol.workers=1
@@ -52,6 +60,10 @@ lpgnn train experiment=imdb_b_k1_lp protocol.workers=1
 # mutag_single: 2026-11-16, 1:07 of computing, lpgnn 0.1.0 at cd900f303a52, settings e392d5cf7bbd, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_single protocol.workers=1
+
+# ptc_single: 2026-11-16, 1:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings d880590a4914, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_single protocol.workers=1
 
 # imdb_b_k5_lp: 2026-11-16, 7:26 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9c69440a2cf2, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -77,6 +89,18 @@ lpgnn train experiment=ptc_multi protocol.workers=1
 # cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=nci1_multi protocol.workers=1
 
+# imdb_b_k1_lp_control: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at cd900f303a52, settings eb422dd8c67b, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_control protocol.workers=1
+
+# mutag_single_control: 2026-11-16, 38 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 6e7fcc14f4ae, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_single_control protocol.workers=1
+
+# mutag_multi_control: 2026-11-16, 43 s of computing, lpgnn 0.1.0 at cd900f303a52, settings fe3f8daf7cd8, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_multi_control protocol.workers=1
+
 # csl_lp: 2026-11-16, 8:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 7c5bb7ea4bef, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_lp protocol.workers=1
@@ -84,6 +108,10 @@ lpgnn train experiment=csl_lp protocol.workers=1
 # enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_lp protocol.workers=1
+
+# imdb_b_k1_gin: 2026-11-16, 18 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 07267fa62ed5, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_gin protocol.workers=1
 
 # imdb_b_k2_lp: 2026-11-16, 3:42 of computing, lpgnn 0.1.0 at cd900f303a52, settings a384ca2dcd2f, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
