@@ -17,9 +17,17 @@ lpgnn train experiment=karate_oneshot protocol.workers=1
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs
 
+# subgraph_abs_eps001: 2026-11-16, 18 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 7e956db0e78d, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_abs_eps001 protocol.workers=1
+
 # clique_abs_eps001: 2026-11-16, 32 s of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings 64f5dafef7f6, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs_eps001 protocol.workers=1
+
+# clique_abs_eps01: 2026-11-16, 28 s of computing, lpgnn 0.1.0 at cd900f303a52, settings e119d216184c, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_abs_eps01 protocol.workers=1
 
 # subgraph_squared: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings e7e6c9a6ea93, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
