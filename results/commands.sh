@@ -13,6 +13,10 @@ lpgnn train experiment=karate_control protocol.workers=1
 # cpu, torch_scatter, data aa783dc5c8e2, folds ab690046279b, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=karate_oneshot protocol.workers=1
 
+# subgraph_abs: 2026-11-16, 16 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 72b54a2e428a, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_abs protocol.workers=1
+
 # clique_abs: 2026-11-16, 53 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 83777673c758, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs
@@ -28,6 +32,10 @@ lpgnn train experiment=clique_abs_eps001 protocol.workers=1
 # clique_abs_eps01: 2026-11-16, 28 s of computing, lpgnn 0.1.0 at cd900f303a52, settings e119d216184c, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs_eps01 protocol.workers=1
+
+# clique_lin: 2026-11-16, 22 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 0960a4890f0f, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_lin protocol.workers=1
 
 # subgraph_squared: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings e7e6c9a6ea93, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -53,9 +61,17 @@ lpgnn train experiment=subgraph_control
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_control
 
+# clique_oneshot: 2026-11-16, 14 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 321aa0a55a53, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_oneshot protocol.workers=1
+
 # mutag_gin: 2026-11-16, 1:02 of computing, lpgnn 0.1.0 at cd900f303a52, settings 3df986d9c234, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gin protocol.workers=1
+
+# ptc_gin: 2026-11-16, 1:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 64ab86e40ecf, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_gin protocol.workers=1
 
 # mutag_gnn: 2026-11-16, 2:47 of computing, lpgnn 0.1.0 at cd900f303a52, settings 2365f3b253a7, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -64,6 +80,10 @@ lpgnn train experiment=mutag_gnn protocol.workers=1
 # imdb_b_k1_lp: 2026-11-16, 1:50 of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings d80ccfea294e, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp protocol.workers=1
+
+# imdb_m_single: 2026-11-16, 2:42 of computing, lpgnn 0.1.0 at cd900f303a52, settings 89608cedd658, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_single protocol.workers=1
 
 # mutag_single: 2026-11-16, 1:07 of computing, lpgnn 0.1.0 at cd900f303a52, settings e392d5cf7bbd, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -120,6 +140,14 @@ lpgnn train experiment=enzymes_lp protocol.workers=1
 # imdb_b_k1_gin: 2026-11-16, 18 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 07267fa62ed5, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_gin protocol.workers=1
+
+# imdb_b_k2_gin: 2026-11-16, 54 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 8d317b0f604c, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_gin protocol.workers=1
+
+# imdb_b_k3_gin: 2026-11-16, 1:13 of computing, lpgnn 0.1.0 at cd900f303a52, settings 684f81959521, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_gin protocol.workers=1
 
 # imdb_b_k2_lp: 2026-11-16, 3:42 of computing, lpgnn 0.1.0 at cd900f303a52, settings a384ca2dcd2f, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
