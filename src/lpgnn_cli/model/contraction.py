@@ -22,10 +22,10 @@ def project(network: Network, bound: float) -> None:
         for transition in network.transitions:
             assert isinstance(transition, Transition)
             for weight in transition.state_weights():
-                # A diverged weight has no norm; who watches the Lagrangian reports it.
-                if bool(weight.isfinite().all()):
-                    norm = torch.linalg.matrix_norm(weight, ord=2)
-                    weight.mul_((bound / norm).clamp(max=1.0))
+                # A diverged weight has no norm; it is left to who watches the Lagrangian.
+                finite = torch.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0)
+                norm = torch.linalg.matrix_norm(finite, ord=2)
+                weight.mul_((bound / norm).clamp(max=1.0))
 
 
 class GainProbe(nn.Module):
