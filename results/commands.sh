@@ -13,7 +13,7 @@ lpgnn train experiment=karate_control protocol.workers=1
 # cpu, torch_scatter, data aa783dc5c8e2, folds ab690046279b, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=karate_oneshot protocol.workers=1
 
-# subgraph_abs: 2026-11-16, 16 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 72b54a2e428a, first seed 0,
+# subgraph_abs: 2026-11-16, 35 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 72b54a2e428a, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=subgraph_abs protocol.workers=1
 
@@ -33,7 +33,7 @@ lpgnn train experiment=clique_abs_eps001 protocol.workers=1
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs_eps01 protocol.workers=1
 
-# clique_lin: 2026-11-16, 22 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 0960a4890f0f, first seed 0,
+# clique_lin: 2026-11-16, 33 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 0960a4890f0f, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_lin protocol.workers=1
 
@@ -64,6 +64,14 @@ lpgnn train experiment=clique_control
 # clique_oneshot: 2026-11-16, 14 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 321aa0a55a53, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_oneshot protocol.workers=1
+
+# mutag_sage: 2026-11-16, 2:44 of computing, lpgnn 0.1.0 at cd900f303a52, settings 992c568b325b, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_sage protocol.workers=1
+
+# imdb_b_k5_gin: 2026-11-16, 2:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings a8a0a176389c, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_gin protocol.workers=1
 
 # mutag_gin: 2026-11-16, 1:02 of computing, lpgnn 0.1.0 at cd900f303a52, settings 3df986d9c234, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -124,6 +132,10 @@ lpgnn train experiment=imdb_b_k1_lp_control protocol.workers=1
 # mutag_single_control: 2026-11-16, 38 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 6e7fcc14f4ae, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_single_control protocol.workers=1
+
+# ptc_single_control: 2026-11-16, 1:32 of computing, lpgnn 0.1.0 at cd900f303a52, settings bf2fb1b4ccad, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_single_control protocol.workers=1
 
 # mutag_multi_control: 2026-11-16, 43 s of computing, lpgnn 0.1.0 at cd900f303a52, settings fe3f8daf7cd8, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
