@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lpgnn_cli.cli import COMMANDS
@@ -89,6 +91,20 @@ def test_a_mistake_becomes_one_sentence(overrides: str, sentence: str) -> None:
 
 def test_a_recipe_can_be_left_out() -> None:
     assert compose("train", ["dataset=karate", "~recipe"]).layers == compose("train").layers
+
+
+RECIPES = sorted(p.relative_to(conf_dir() / "recipe") for p in conf_dir().glob("recipe/*/*.yaml"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
+@pytest.mark.parametrize(
+    "words", ["protocol=kfold aggregator=none", "protocol=holdout readout=linear"]
+)
+def test_recipes_leave_the_other_choices_to_the_user(recipe: Path, words: str) -> None:
+    """A recipe sets nothing that only some options of another group have."""
+    chosen = [f"propagation={recipe.parent}", f"dataset={recipe.stem}", *words.split()]
+    config = load(LOADER, "train", chosen)
+    assert config.protocol.name == words.split("=")[1].split()[0]
 
 
 def test_a_multirun_is_checked_value_by_value() -> None:
