@@ -83,6 +83,7 @@ class UnitFit:
         self.scaler: FeatureScaler = fit_scaler(self.config, task.dataset, task.split)
         self.parts = make_parts(self.config, task.dataset, task.split, self.scaler, self.device)
         self.flips = torch.Generator()
+        self._setting = self._describe_setting()
         self._begin()
 
     def _begin(self) -> None:
@@ -202,8 +203,8 @@ class UnitFit:
         self.progress.lr_scale, self.progress.halvings = scale, halvings
         return True
 
-    def _content(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+    def _describe_setting(self) -> dict[str, Any]:
+        """What a checkpoint holds of the unit itself: the same in every epoch."""
         task = self.task
         split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
         return {
@@ -215,6 +216,11 @@ class UnitFit:
             "split": {name: indices for name, indices in split.items() if indices is not None},
             "scaler": self.scaler.to_dict(),
             "vocabulary": task.dataset.vocabulary.to_dict(),
+        }
+
+    def _content(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return self._setting | {
             "progress": asdict(self.progress),
             "learner": _copied(self.learner.state_dict()),
             "snapshots": self.snapshots.state_dict(),
