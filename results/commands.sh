@@ -29,13 +29,37 @@ lpgnn train experiment=subgraph_abs_eps001 protocol.workers=1
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs_eps001 protocol.workers=1
 
+# subgraph_abs_eps01: 2026-11-16, 14 s of computing, lpgnn 0.1.0 at b99795651948, settings 423061097fbb, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_abs_eps01 protocol.workers=1
+
 # clique_abs_eps01: 2026-11-16, 28 s of computing, lpgnn 0.1.0 at cd900f303a52, settings e119d216184c, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_abs_eps01 protocol.workers=1
 
-# clique_lin: 2026-11-16, 33 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 0960a4890f0f, first seed 0,
+# subgraph_lin: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 84a004709f56, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_lin protocol.workers=1
+
+# clique_lin: 2026-11-16, 20 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 02e4d46a7695, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_lin protocol.workers=1
+
+# subgraph_lin_eps001: 2026-11-16, 16 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 7bcc5470a37a, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_lin_eps001 protocol.workers=1
+
+# clique_lin_eps001: 2026-11-16, 22 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 55077ce69504, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_lin_eps001 protocol.workers=1
+
+# subgraph_lin_eps01: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 793663b46ec0, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_lin_eps01 protocol.workers=1
+
+# clique_lin_eps01: 2026-11-16, 18 s of computing, lpgnn 0.1.0 at 5f5025f106ab, settings 7d68ec81f1ec, first seed 0,
+# cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=clique_lin_eps01 protocol.workers=1
 
 # subgraph_squared: 2026-11-16, 17 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings e7e6c9a6ea93, first seed 0,
 # cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -60,6 +84,10 @@ lpgnn train experiment=subgraph_control
 # clique_control: 2026-11-16, 21 s of computing, lpgnn 0.1.0 at 678f8375e4ea, settings 18e54958b061, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_control
+
+# subgraph_oneshot: 2026-11-16, 4.2 s of computing, lpgnn 0.1.0 at b99795651948, settings 84e9c04f9eb8, first seed 0,
+# cpu, torch_scatter, data 3edbc71fa01d, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=subgraph_oneshot protocol.workers=1
 
 # clique_oneshot: 2026-11-16, 14 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 321aa0a55a53, first seed 0,
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -140,6 +168,18 @@ lpgnn train experiment=ptc_single_control protocol.workers=1
 # mutag_multi_control: 2026-11-16, 43 s of computing, lpgnn 0.1.0 at cd900f303a52, settings fe3f8daf7cd8, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_multi_control protocol.workers=1
+
+# ptc_multi_control: 2026-11-16, 54 s of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 4e73fa105a67, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_multi_control protocol.workers=1
+
+# csl_mlp: 2026-11-16, 5:02 of computing, lpgnn 0.1.0 at b99795651948, settings e90c79007e25, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_mlp protocol.workers=1
+
+# csl_gcn: 2026-11-16, 13:42 of computing, lpgnn 0.1.0 at b99795651948, settings 80051a5803ca, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_gcn protocol.workers=1
 
 # csl_lp: 2026-11-16, 8:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 7c5bb7ea4bef, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
