@@ -93,17 +93,41 @@ lpgnn train experiment=subgraph_oneshot protocol.workers=1
 # cpu, torch_scatter, data d3525d33684a, folds d2d5cef288fc, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=clique_oneshot protocol.workers=1
 
+# imdb_b_sage: 2026-11-16, 4:18 of computing, lpgnn 0.1.0 at fa3dce602b55, settings a5bc3ff6f51f, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_sage protocol.workers=1
+
+# imdb_m_sage: 2026-11-16, 7:55 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings b0c7d7daec85, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_sage protocol.workers=1
+
 # mutag_sage: 2026-11-16, 2:44 of computing, lpgnn 0.1.0 at cd900f303a52, settings 992c568b325b, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_sage protocol.workers=1
+
+# proteins_sage: 2026-11-16, 3:11 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 4bf76aaf4771, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_sage protocol.workers=1
+
+# ptc_sage: 2026-11-16, 3:56 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings fd82cea02209, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_sage protocol.workers=1
 
 # imdb_b_k5_gin: 2026-11-16, 2:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings a8a0a176389c, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_gin protocol.workers=1
 
+# imdb_m_gin: 2026-11-16, 2:30 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings b9d669478fff, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_gin protocol.workers=1
+
 # mutag_gin: 2026-11-16, 1:02 of computing, lpgnn 0.1.0 at cd900f303a52, settings 3df986d9c234, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gin protocol.workers=1
+
+# proteins_gin: 2026-11-16, 1:31 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 0412a33f783f, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_gin protocol.workers=1
 
 # ptc_gin: 2026-11-16, 1:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 64ab86e40ecf, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -112,6 +136,10 @@ lpgnn train experiment=ptc_gin protocol.workers=1
 # mutag_gnn: 2026-11-16, 2:47 of computing, lpgnn 0.1.0 at cd900f303a52, settings 2365f3b253a7, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gnn protocol.workers=1
+
+# ptc_gnn: 2026-11-16, 11:35 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 856809d855b7, first seed 0,
+# cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=ptc_gnn protocol.workers=1
 
 # imdb_b_k1_lp: 2026-11-16, 1:50 of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings d80ccfea294e, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -124,6 +152,10 @@ lpgnn train experiment=imdb_m_single protocol.workers=1
 # mutag_single: 2026-11-16, 1:07 of computing, lpgnn 0.1.0 at cd900f303a52, settings e392d5cf7bbd, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_single protocol.workers=1
+
+# proteins_single: 2026-11-16, 2:00 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 6c4193e86d4f, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_single protocol.workers=1
 
 # ptc_single: 2026-11-16, 1:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings d880590a4914, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -157,17 +189,37 @@ lpgnn train experiment=nci1_multi protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_control protocol.workers=1
 
+# imdb_m_single_control: 2026-11-16, 1:48 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 7e6f6fb4b7c4, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_single_control protocol.workers=1
+
 # mutag_single_control: 2026-11-16, 38 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 6e7fcc14f4ae, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_single_control protocol.workers=1
+
+# proteins_single_control: 2026-11-16, 1:13 of computing, lpgnn 0.1.0 at fa3dce602b55, settings bb92d230449c, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_single_control protocol.workers=1
 
 # ptc_single_control: 2026-11-16, 1:32 of computing, lpgnn 0.1.0 at cd900f303a52, settings bf2fb1b4ccad, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_single_control protocol.workers=1
 
+# imdb_b_k5_lp_control: 2026-11-16, 4:32 of computing, lpgnn 0.1.0 at fa3dce602b55, settings c5ae42b8370f, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_control protocol.workers=1
+
+# imdb_m_multi_control: 2026-11-16, 2:39 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 7f5db1192eeb, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_multi_control protocol.workers=1
+
 # mutag_multi_control: 2026-11-16, 43 s of computing, lpgnn 0.1.0 at cd900f303a52, settings fe3f8daf7cd8, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_multi_control protocol.workers=1
+
+# proteins_multi_control: 2026-11-16, 2:09 of computing, lpgnn 0.1.0 at fa3dce602b55, settings afefc22e581f, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_multi_control protocol.workers=1
 
 # ptc_multi_control: 2026-11-16, 54 s of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 4e73fa105a67, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -208,3 +260,27 @@ lpgnn train experiment=imdb_b_k2_lp protocol.workers=1
 # imdb_b_k3_lp: 2026-11-16, 5:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings a28bc85bd79d, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k3_lp protocol.workers=1
+
+# imdb_b_k2_lp_control: 2026-11-16, 1:47 of computing, lpgnn 0.1.0 at fa3dce602b55, settings d80a4096a606, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_control protocol.workers=1
+
+# imdb_b_k3_lp_control: 2026-11-16, 2:45 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 3a579a0fc26b, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_control protocol.workers=1
+
+# imdb_b_k1_lp_gin: 2026-11-16, 44 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings 15f8ecc60710, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gin protocol.workers=1
+
+# imdb_b_k2_lp_gin: 2026-11-16, 1:08 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 4b077dfd9591, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gin protocol.workers=1
+
+# imdb_b_k1_lp_gcn: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings a3ae1e5fd4d8, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
+
+# imdb_b_k2_lp_gcn: 2026-11-16, 1:31 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 804f44b40278, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gcn protocol.workers=1
