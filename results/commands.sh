@@ -105,10 +105,6 @@ lpgnn train experiment=imdb_m_sage protocol.workers=1
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_sage protocol.workers=1
 
-# proteins_sage: 2026-11-16, 3:11 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 4bf76aaf4771, first seed 0,
-# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=proteins_sage protocol.workers=1
-
 # ptc_sage: 2026-11-16, 3:56 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings fd82cea02209, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_sage protocol.workers=1
@@ -125,13 +121,17 @@ lpgnn train experiment=imdb_m_gin protocol.workers=1
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gin protocol.workers=1
 
-# proteins_gin: 2026-11-16, 1:31 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 0412a33f783f, first seed 0,
+# proteins_gin: 2026-11-16, 3:04 of computing, lpgnn 0.1.0 at 88b8ad3e2aa8, settings 96c5a7e56e9c, first seed 0,
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_gin protocol.workers=1
 
 # ptc_gin: 2026-11-16, 1:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 64ab86e40ecf, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_gin protocol.workers=1
+
+# nci1_gin: 2026-11-16, 5:32 of computing, lpgnn 0.1.0 at fa3dce602b55, settings c2955dcaa37b, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_gin protocol.workers=1
 
 # mutag_gnn: 2026-11-16, 2:47 of computing, lpgnn 0.1.0 at cd900f303a52, settings 2365f3b253a7, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -160,6 +160,10 @@ lpgnn train experiment=proteins_single protocol.workers=1
 # ptc_single: 2026-11-16, 1:06 of computing, lpgnn 0.1.0 at cd900f303a52, settings d880590a4914, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_single protocol.workers=1
+
+# nci1_single: 2026-11-16, 4:59 of computing, lpgnn 0.1.0 at fa3dce602b55, settings f00244b57c6b, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_single protocol.workers=1
 
 # imdb_b_k5_lp: 2026-11-16, 7:26 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9c69440a2cf2, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -237,6 +241,14 @@ lpgnn train experiment=csl_gcn protocol.workers=1
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_lp protocol.workers=1
 
+# enzymes_mlp: 2026-11-16, 8:44 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 6fa67fe18639, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_mlp protocol.workers=1
+
+# enzymes_gin: 2026-11-16, 10:12 of computing, lpgnn 0.1.0 at fa3dce602b55, settings bbeb57c8c4b4, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_gin protocol.workers=1
+
 # enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_lp protocol.workers=1
@@ -273,10 +285,6 @@ lpgnn train experiment=imdb_b_k3_lp_control protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gin protocol.workers=1
 
-# imdb_b_k2_lp_gin: 2026-11-16, 1:08 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 4b077dfd9591, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k2_lp_gin protocol.workers=1
-
 # imdb_b_k1_lp_gcn: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings a3ae1e5fd4d8, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
@@ -284,3 +292,11 @@ lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
 # imdb_b_k2_lp_gcn: 2026-11-16, 1:31 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 804f44b40278, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k2_lp_gcn protocol.workers=1
+
+# imdb_b_k3_lp_gcn: 2026-11-16, 2:20 of computing, lpgnn 0.1.0 at fa3dce602b55, settings aa7feed1e06a, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gcn protocol.workers=1
+
+# imdb_b_k5_lp_gcn: 2026-11-16, 6:21 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 1069479e9ee3, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gcn protocol.workers=1
