@@ -105,6 +105,10 @@ lpgnn train experiment=imdb_m_sage protocol.workers=1
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_sage protocol.workers=1
 
+# proteins_sage: 2026-11-16, 5:06 of computing, lpgnn 0.1.0 at 88b8ad3e2aa8, settings 9ce51551e899, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_sage protocol.workers=1
+
 # ptc_sage: 2026-11-16, 3:56 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings fd82cea02209, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_sage protocol.workers=1
@@ -173,10 +177,6 @@ lpgnn train experiment=imdb_b_k5_lp protocol.workers=1
 # cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_m_multi protocol.workers=1
 
-# mutag_multi: 2026-11-16, 1:44 of computing, lpgnn 0.1.0 at cd900f303a52, settings 65922eff57c9, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_multi protocol.workers=1
-
 # proteins_multi: 2026-11-16, 4:32 of computing, lpgnn 0.1.0 at cd900f303a52, settings d95ac719aa7a, first seed 0,
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi protocol.workers=1
@@ -209,6 +209,10 @@ lpgnn train experiment=proteins_single_control protocol.workers=1
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_single_control protocol.workers=1
 
+# nci1_single_control: 2026-11-16, 3:16 of computing, lpgnn 0.1.0 at 88b8ad3e2aa8, settings 594b6f53bbe9, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_single_control protocol.workers=1
+
 # imdb_b_k5_lp_control: 2026-11-16, 4:32 of computing, lpgnn 0.1.0 at fa3dce602b55, settings c5ae42b8370f, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp_control protocol.workers=1
@@ -217,10 +221,6 @@ lpgnn train experiment=imdb_b_k5_lp_control protocol.workers=1
 # cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_m_multi_control protocol.workers=1
 
-# mutag_multi_control: 2026-11-16, 43 s of computing, lpgnn 0.1.0 at cd900f303a52, settings fe3f8daf7cd8, first seed 0,
-# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=mutag_multi_control protocol.workers=1
-
 # proteins_multi_control: 2026-11-16, 2:09 of computing, lpgnn 0.1.0 at fa3dce602b55, settings afefc22e581f, first seed 0,
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi_control protocol.workers=1
@@ -228,6 +228,10 @@ lpgnn train experiment=proteins_multi_control protocol.workers=1
 # ptc_multi_control: 2026-11-16, 54 s of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 4e73fa105a67, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi_control protocol.workers=1
+
+# nci1_multi_control: 2026-11-16, 8:57 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 2ed38128745e, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_multi_control protocol.workers=1
 
 # csl_mlp: 2026-11-16, 5:02 of computing, lpgnn 0.1.0 at b99795651948, settings e90c79007e25, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -252,6 +256,10 @@ lpgnn train experiment=enzymes_gin protocol.workers=1
 # enzymes_lp: 2026-11-16, 7:53 of computing, lpgnn 0.1.0 at cd900f303a52, settings 4679037251eb, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_lp protocol.workers=1
+
+# enzymes_lp_control: 2026-11-16, 9:11 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 32c00187f359, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_lp_control protocol.workers=1
 
 # imdb_b_k1_gin: 2026-11-16, 18 s of computing, lpgnn 0.1.0 at cd900f303a52, settings 07267fa62ed5, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -285,6 +293,18 @@ lpgnn train experiment=imdb_b_k3_lp_control protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gin protocol.workers=1
 
+# imdb_b_k2_lp_gin: 2026-11-16, 2:00 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 585a25af7676, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gin protocol.workers=1
+
+# imdb_b_k3_lp_gin: 2026-11-16, 2:49 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings c7cae6457246, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gin protocol.workers=1
+
+# imdb_b_k5_lp_gin: 2026-11-16, 4:26 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings ffa8335728ab, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gin protocol.workers=1
+
 # imdb_b_k1_lp_gcn: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings a3ae1e5fd4d8, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
@@ -300,3 +320,11 @@ lpgnn train experiment=imdb_b_k3_lp_gcn protocol.workers=1
 # imdb_b_k5_lp_gcn: 2026-11-16, 6:21 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 1069479e9ee3, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp_gcn protocol.workers=1
+
+# imdb_b_k1_lp_gcn_control: 2026-11-16, 1:29 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 0d1a93d62ffd, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gcn_control protocol.workers=1
+
+# imdb_b_k2_lp_gcn_control: 2026-11-16, 2:06 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 5155e4b51617, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gcn_control protocol.workers=1
