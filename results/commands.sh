@@ -177,6 +177,10 @@ lpgnn train experiment=imdb_b_k5_lp protocol.workers=1
 # cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_m_multi protocol.workers=1
 
+# mutag_multi: 2026-11-16, 2:01 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 8a5cf7ad9c23, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_multi protocol.workers=1
+
 # proteins_multi: 2026-11-16, 4:32 of computing, lpgnn 0.1.0 at cd900f303a52, settings d95ac719aa7a, first seed 0,
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi protocol.workers=1
@@ -221,6 +225,10 @@ lpgnn train experiment=imdb_b_k5_lp_control protocol.workers=1
 # cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_m_multi_control protocol.workers=1
 
+# mutag_multi_control: 2026-11-16, 1:08 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings e17d59ad2c4c, first seed 0,
+# cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=mutag_multi_control protocol.workers=1
+
 # proteins_multi_control: 2026-11-16, 2:09 of computing, lpgnn 0.1.0 at fa3dce602b55, settings afefc22e581f, first seed 0,
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi_control protocol.workers=1
@@ -244,6 +252,10 @@ lpgnn train experiment=csl_gcn protocol.workers=1
 # csl_lp: 2026-11-16, 8:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 7c5bb7ea4bef, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_lp protocol.workers=1
+
+# csl_lp_control: 2026-11-16, 5:43 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 85c65dc42c8d, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_lp_control protocol.workers=1
 
 # enzymes_mlp: 2026-11-16, 8:44 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 6fa67fe18639, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -321,6 +333,22 @@ lpgnn train experiment=imdb_b_k3_lp_gcn protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp_gcn protocol.workers=1
 
+# imdb_b_k1_lp_gin_control: 2026-11-16, 48 s of computing, lpgnn 0.1.0 at d2ad7a591fab, settings fbbacf913f9e, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gin_control protocol.workers=1
+
+# imdb_b_k2_lp_gin_control: 2026-11-16, 1:23 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings e709969731ce, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gin_control protocol.workers=1
+
+# imdb_b_k3_lp_gin_control: 2026-11-16, 1:34 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings fa58ad22c184, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gin_control protocol.workers=1
+
+# imdb_b_k5_lp_gin_control: 2026-11-16, 2:11 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 145df34804e4, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gin_control protocol.workers=1
+
 # imdb_b_k1_lp_gcn_control: 2026-11-16, 1:29 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 0d1a93d62ffd, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gcn_control protocol.workers=1
@@ -328,3 +356,11 @@ lpgnn train experiment=imdb_b_k1_lp_gcn_control protocol.workers=1
 # imdb_b_k2_lp_gcn_control: 2026-11-16, 2:06 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 5155e4b51617, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k2_lp_gcn_control protocol.workers=1
+
+# imdb_b_k3_lp_gcn_control: 2026-11-16, 2:20 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 7109b0b87576, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gcn_control protocol.workers=1
+
+# imdb_b_k5_lp_gcn_control: 2026-11-16, 3:54 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 13840dcc7af8, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gcn_control protocol.workers=1
