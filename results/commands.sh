@@ -113,6 +113,10 @@ lpgnn train experiment=proteins_sage protocol.workers=1
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_sage protocol.workers=1
 
+# nci1_sage: 2026-11-16, 10:26 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 95332c72f40a, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_sage protocol.workers=1
+
 # imdb_b_k5_gin: 2026-11-16, 2:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings a8a0a176389c, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_gin protocol.workers=1
@@ -141,7 +145,7 @@ lpgnn train experiment=nci1_gin protocol.workers=1
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gnn protocol.workers=1
 
-# ptc_gnn: 2026-11-16, 11:35 of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 856809d855b7, first seed 0,
+# ptc_gnn: 2026-11-16, 3:41 of computing, lpgnn 0.1.0 at 43f700682c0f, settings ed7bc29fd251, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_gnn protocol.workers=1
 
@@ -260,6 +264,10 @@ lpgnn train experiment=csl_lp_control protocol.workers=1
 # enzymes_mlp: 2026-11-16, 8:44 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 6fa67fe18639, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_mlp protocol.workers=1
+
+# enzymes_gcn: 2026-11-16, 17:03 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 0cdedec90cd5, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_gcn protocol.workers=1
 
 # enzymes_gin: 2026-11-16, 10:12 of computing, lpgnn 0.1.0 at fa3dce602b55, settings bbeb57c8c4b4, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
