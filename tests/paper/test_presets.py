@@ -27,7 +27,7 @@ from lpgnn_cli.paper.reference import preset_names, reference_tables
 from lpgnn_cli.runfolder import FINISHED, Unit
 from lpgnn_cli.training.experiment import Experiment, Fold, claim, start_run
 
-PRESETS = sorted(path.stem for path in (conf_dir() / "experiment").glob("*.yaml"))
+PRESETS = sorted(path.stem for path in (conf_dir() / "experiment").glob("[!_]*.yaml"))
 GRAPHS = 40
 
 
