@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +12,7 @@ from lpgnn_cli.paper.presets import config_digest
 from lpgnn_cli.paper.reference import Figure, Protocol, Table
 from lpgnn_cli.paper.runs import PresetRun
 from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
-from lpgnn_cli.reporting.text import compact, duration
+from lpgnn_cli.reporting.text import compact, csv_text, duration
 
 NOT_RUN = "not run"
 RUN = "run"  # the header of the column with places
@@ -256,7 +254,7 @@ def _done(cells: Sequence[Cell]) -> set[str]:
 
 def cells_csv(findings: Sequence[Findings]) -> str:
     """Every cell with all that is known about it, one row each."""
-    return _csv(CELL_COLUMNS, [_cell_row(cell) for one in findings for cell in one.cells])
+    return csv_text(CELL_COLUMNS, [_cell_row(cell) for one in findings for cell in one.cells])
 
 
 CELL_COLUMNS = [
@@ -308,15 +306,7 @@ def comparisons_csv(findings: Sequence[Findings]) -> str:
                 rows.append([*place, protocol, str(test.pairs), *figures])
             if not c.tests:
                 rows.append([*place, "", "", "", "", "", c.reason])
-    return _csv(header, rows)
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(header, rows)
 
 
 def _plain(value: float | None, digits: int = 3) -> str:

@@ -12,7 +12,6 @@ runs/<preset>/         config.yaml, run.json, summary.json, folds.csv, curves.cs
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import shlex
@@ -30,7 +29,7 @@ from lpgnn_cli.paper.figures import EMBEDDING, draw_pictures
 from lpgnn_cli.paper.presets import config_digest
 from lpgnn_cli.paper.render import markdown
 from lpgnn_cli.paper.runs import PresetRun, newest_match
-from lpgnn_cli.reporting.text import duration
+from lpgnn_cli.reporting.text import csv_text, duration
 from lpgnn_cli.runfolder import RunRecord, write_atomically
 
 CURVE_ROWS = 200
@@ -117,12 +116,9 @@ def thin_curves(path: Path) -> str:
     names = [n for n in rows[0] if n == "epoch" or _is_kept(n)] if rows else ["epoch"]
     step = max(1, -(-len(rows) // CURVE_ROWS))
     chosen = rows[::step] + ([rows[-1]] if rows and (len(rows) - 1) % step else [])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for row in chosen:
-        writer.writerow([row["epoch"], *[f"{float(row[n]):.5g}" for n in names[1:]]])
-    return text.getvalue()
+    return csv_text(
+        names, ([row["epoch"], *[f"{float(row[n]):.5g}" for n in names[1:]]] for row in chosen)
+    )
 
 
 def _is_kept(name: str) -> bool:

@@ -99,35 +99,24 @@ def runs_in_store(uri: str, presets: Iterable[str], into: Path) -> list[PresetRu
     """The finished runs of an MLflow store that are named after one of the presets."""
     from mlflow.exceptions import MlflowException
 
-    from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+    from lpgnn_cli.tracking.pastruns import parent_runs
     from lpgnn_cli.tracking.store import open_client
 
     wanted = set(presets)
     runs: list[PresetRun] = []
     try:
         client = open_client(uri)
-        experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-        token: str | None = None
-        while True:
-            page = client.search_runs(
-                experiments,
-                filter_string=f"tags.`{UNIT_TAG}` IS NULL AND tags.`{RUN_TAG}` LIKE '%'",
-                page_token=token,
-            )
-            for found in page:
-                if found.data.params.get("name") not in wanted:
-                    continue
-                target = Path(tempfile.mkdtemp(prefix=f"{found.info.run_id}-", dir=into))
-                available = {item.path for item in client.list_artifacts(found.info.run_id)}
-                for name in [*SMALL_FILES, "figures"]:
-                    if name in available:
-                        client.download_artifacts(found.info.run_id, name, str(target))
-                place = f"MLflow run {found.info.run_id}"
-                run = read_run(RunFolder(target), wanted, place)
-                runs += [run] if run else []
-            token = page.token
-            if not token:
-                break
+        for found in parent_runs(client):
+            if found.data.params.get("name") not in wanted:
+                continue
+            target = Path(tempfile.mkdtemp(prefix=f"{found.info.run_id}-", dir=into))
+            available = {item.path for item in client.list_artifacts(found.info.run_id)}
+            for name in [*SMALL_FILES, "figures"]:
+                if name in available:
+                    client.download_artifacts(found.info.run_id, name, str(target))
+            place = f"MLflow run {found.info.run_id}"
+            run = read_run(RunFolder(target), wanted, place)
+            runs += [run] if run else []
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"the MLflow store {uri} cannot be read: {reason}") from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lpgnn_cli.reporting.text import csv_text
 from lpgnn_cli.reporting.units import (
     Curves,
     UnitData,
@@ -144,19 +143,11 @@ def _curves_csv(curves: Curves) -> str:
     for name in curves.values:
         columns[f"{name}_mean"] = curves.mean(name).tolist()
         columns[f"{name}_std"] = curves.std(name).tolist()
-    return _csv(list(columns), zip(*columns.values(), strict=True))
+    return csv_text(list(columns), zip(*columns.values(), strict=True))
 
 
 def _folds_csv(rows: Sequence[FoldRow]) -> str:
-    return _csv([f.name for f in fields(FoldRow)], (asdict(row).values() for row in rows))
-
-
-def _csv(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text([f.name for f in fields(FoldRow)], (asdict(row).values() for row in rows))
 
 
 def _values(values: Iterable[float]) -> list[float]:

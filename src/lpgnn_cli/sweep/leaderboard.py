@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shlex
 from collections.abc import Sequence
@@ -13,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from lpgnn_cli.reporting.summary import ALL_SUPERVISED
-from lpgnn_cli.reporting.text import compact, duration, one_line, per_cent
+from lpgnn_cli.reporting.text import compact, csv_text, duration, one_line, per_cent
 from lpgnn_cli.runfolder import FINISHED, write_atomically
 from lpgnn_cli.sweep.board import Board, View
 from lpgnn_cli.sweep.jobs import Job
@@ -82,13 +80,11 @@ def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: st
 
 
 def _csv(board: Board, axes: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     header = ["rank", "job", *axes, "state", *FIGURES, "reason", "folder", "command"]
-    writer.writerow(header)
+    rows = []
     for rank, view in enumerate(ranked(board), 1):
         done = view.state == FINISHED
-        writer.writerow(
+        rows.append(
             [
                 rank if done else "",
                 view.job.number,
@@ -100,7 +96,7 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
                 command_line(view.job),
             ]
         )
-    return text.getvalue()
+    return csv_text(header, rows)
 
 
 def _figure(view: View, name: str) -> Any:

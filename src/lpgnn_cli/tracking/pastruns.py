@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lpgnn_cli.runfolder import RUNNING, RunFolder, RunRecord, run_folders
 from lpgnn_cli.tracking.flatten import read_flat_config
 from lpgnn_cli.tracking.state import read_state
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.tracking import MlflowClient
 
 
 @dataclass(frozen=True)
@@ -60,14 +66,11 @@ def _is_synced(run: RunFolder, record: RunRecord, params: dict[str, str]) -> boo
     return params.get("tracking.name") != "mlflow"
 
 
-def runs_in_store(uri: str) -> list[PastRun]:
-    """The parent runs that lpgnn made in any experiment of the store."""
+def parent_runs(client: MlflowClient) -> Iterator[Run]:
+    """What lpgnn began in any experiment of the store; the units of a run are its children."""
     from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
-    from lpgnn_cli.tracking.store import open_client
 
-    client = open_client(uri)
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-    runs: list[PastRun] = []
     token: str | None = None
     while True:
         page = client.search_runs(
@@ -75,20 +78,26 @@ def runs_in_store(uri: str) -> list[PastRun]:
             filter_string=f"tags.`{UNIT_TAG}` IS NULL AND tags.`{RUN_TAG}` LIKE '%'",
             page_token=token,
         )
-        for run in page:
-            tags = run.data.tags
-            runs.append(
-                PastRun(
-                    name=run.info.run_name or "",
-                    started=run.info.start_time / 1000,
-                    state=tags.get("state", RUNNING),
-                    synced=True,
-                    folder=tags.get("folder", ""),
-                    params=dict(run.data.params),
-                    metrics=dict(run.data.metrics),
-                    argv=tags.get("command", "").split()[1:],
-                )
-            )
+        yield from page
         token = page.token
         if not token:
-            return runs
+            return
+
+
+def runs_in_store(uri: str) -> list[PastRun]:
+    """The runs of an MLflow store."""
+    from lpgnn_cli.tracking.store import open_client
+
+    return [
+        PastRun(
+            name=run.info.run_name or "",
+            started=run.info.start_time / 1000,
+            state=run.data.tags.get("state", RUNNING),
+            synced=True,
+            folder=run.data.tags.get("folder", ""),
+            params=dict(run.data.params),
+            metrics=dict(run.data.metrics),
+            argv=run.data.tags.get("command", "").split()[1:],
+        )
+        for run in parent_runs(open_client(uri))
+    ]
