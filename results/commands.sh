@@ -141,13 +141,29 @@ lpgnn train experiment=ptc_gin protocol.workers=1
 # cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=nci1_gin protocol.workers=1
 
+# imdb_b_gnn: 2026-11-16, 19:24 of computing, lpgnn 0.1.0 at 6be536617e7a, settings 9f129e889888, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_gnn protocol.workers=1
+
+# imdb_m_gnn: 2026-11-16, 22:39 of computing, lpgnn 0.1.0 at 6be536617e7a, settings c9ecc45d9a80, first seed 0,
+# cpu, torch_scatter, data 23f64365eb17, folds 32f82d1372ff, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_m_gnn protocol.workers=1
+
 # mutag_gnn: 2026-11-16, 2:47 of computing, lpgnn 0.1.0 at cd900f303a52, settings 2365f3b253a7, first seed 0,
 # cpu, torch_scatter, data 7a3bac3d0ff1, folds 724c51529117, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=mutag_gnn protocol.workers=1
 
+# proteins_gnn: 2026-11-16, 6:57 of computing, lpgnn 0.1.0 at 6be536617e7a, settings 348a09e3aef2, first seed 0,
+# cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=proteins_gnn protocol.workers=1
+
 # ptc_gnn: 2026-11-16, 3:41 of computing, lpgnn 0.1.0 at 43f700682c0f, settings ed7bc29fd251, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_gnn protocol.workers=1
+
+# nci1_gnn: 2026-11-16, 28:49 of computing, lpgnn 0.1.0 at 6be536617e7a, settings 76b8932b44b4, first seed 0,
+# cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=nci1_gnn protocol.workers=1
 
 # imdb_b_k1_lp: 2026-11-16, 1:50 of computing, lpgnn 0.1.0 at 03ab9f6f5ae8, settings d80ccfea294e, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -253,6 +269,14 @@ lpgnn train experiment=csl_mlp protocol.workers=1
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_gcn protocol.workers=1
 
+# csl_sage: 2026-11-16, 23:17 of computing, lpgnn 0.1.0 at 4fddb197c3cc, settings 2bdb757ddea1, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_sage protocol.workers=1
+
+# csl_gin: 2026-11-16, 11:48 of computing, lpgnn 0.1.0 at 6be536617e7a, settings 854468d8b29d, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_gin protocol.workers=1
+
 # csl_lp: 2026-11-16, 8:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 7c5bb7ea4bef, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_lp protocol.workers=1
@@ -268,6 +292,10 @@ lpgnn train experiment=enzymes_mlp protocol.workers=1
 # enzymes_gcn: 2026-11-16, 17:03 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 0cdedec90cd5, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_gcn protocol.workers=1
+
+# enzymes_sage: 2026-11-16, 23:27 of computing, lpgnn 0.1.0 at 4fddb197c3cc, settings eac940beb12d, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_sage protocol.workers=1
 
 # enzymes_gin: 2026-11-16, 10:12 of computing, lpgnn 0.1.0 at fa3dce602b55, settings bbeb57c8c4b4, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -309,22 +337,6 @@ lpgnn train experiment=imdb_b_k2_lp_control protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k3_lp_control protocol.workers=1
 
-# imdb_b_k1_lp_gin: 2026-11-16, 44 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings 15f8ecc60710, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k1_lp_gin protocol.workers=1
-
-# imdb_b_k2_lp_gin: 2026-11-16, 2:00 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 585a25af7676, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k2_lp_gin protocol.workers=1
-
-# imdb_b_k3_lp_gin: 2026-11-16, 2:49 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings c7cae6457246, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k3_lp_gin protocol.workers=1
-
-# imdb_b_k5_lp_gin: 2026-11-16, 4:26 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings ffa8335728ab, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k5_lp_gin protocol.workers=1
-
 # imdb_b_k1_lp_gcn: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings a3ae1e5fd4d8, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
@@ -340,22 +352,6 @@ lpgnn train experiment=imdb_b_k3_lp_gcn protocol.workers=1
 # imdb_b_k5_lp_gcn: 2026-11-16, 6:21 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 1069479e9ee3, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp_gcn protocol.workers=1
-
-# imdb_b_k1_lp_gin_control: 2026-11-16, 48 s of computing, lpgnn 0.1.0 at d2ad7a591fab, settings fbbacf913f9e, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k1_lp_gin_control protocol.workers=1
-
-# imdb_b_k2_lp_gin_control: 2026-11-16, 1:23 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings e709969731ce, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k2_lp_gin_control protocol.workers=1
-
-# imdb_b_k3_lp_gin_control: 2026-11-16, 1:34 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings fa58ad22c184, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k3_lp_gin_control protocol.workers=1
-
-# imdb_b_k5_lp_gin_control: 2026-11-16, 2:11 of computing, lpgnn 0.1.0 at d2ad7a591fab, settings 145df34804e4, first seed 0,
-# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=imdb_b_k5_lp_gin_control protocol.workers=1
 
 # imdb_b_k1_lp_gcn_control: 2026-11-16, 1:29 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 0d1a93d62ffd, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
