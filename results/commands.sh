@@ -205,7 +205,7 @@ lpgnn train experiment=mutag_multi protocol.workers=1
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi protocol.workers=1
 
-# ptc_multi: 2026-11-16, 2:08 of computing, lpgnn 0.1.0 at cd900f303a52, settings 9503e4722fca, first seed 0,
+# ptc_multi: 2026-11-16, 1:18 of computing, lpgnn 0.1.0 at b2a66ec41225, settings d48e8d4b1285, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi protocol.workers=1
 
@@ -253,7 +253,7 @@ lpgnn train experiment=mutag_multi_control protocol.workers=1
 # cpu, torch_scatter, data 7ebb8e4dd2fb, folds e1bff7816ee4, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=proteins_multi_control protocol.workers=1
 
-# ptc_multi_control: 2026-11-16, 54 s of computing, lpgnn 0.1.0 at eac6ac8d2d11, settings 4e73fa105a67, first seed 0,
+# ptc_multi_control: 2026-11-16, 44 s of computing, lpgnn 0.1.0 at b2a66ec41225, settings 139ece2eaf2c, first seed 0,
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi_control protocol.workers=1
 
@@ -272,6 +272,10 @@ lpgnn train experiment=csl_gcn protocol.workers=1
 # csl_sage: 2026-11-16, 23:17 of computing, lpgnn 0.1.0 at 4fddb197c3cc, settings 2bdb757ddea1, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=csl_sage protocol.workers=1
+
+# csl_gat: 2026-11-16, 32:47 of computing, lpgnn 0.1.0 at c18e6f3d49f3, settings cb432df541ae, first seed 0,
+# cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=csl_gat protocol.workers=1
 
 # csl_gin: 2026-11-16, 11:48 of computing, lpgnn 0.1.0 at 6be536617e7a, settings 854468d8b29d, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -296,6 +300,10 @@ lpgnn train experiment=enzymes_gcn protocol.workers=1
 # enzymes_sage: 2026-11-16, 23:27 of computing, lpgnn 0.1.0 at 4fddb197c3cc, settings eac940beb12d, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=enzymes_sage protocol.workers=1
+
+# enzymes_gat: 2026-11-16, 41:40 of computing, lpgnn 0.1.0 at c18e6f3d49f3, settings e90df056956e, first seed 0,
+# cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=enzymes_gat protocol.workers=1
 
 # enzymes_gin: 2026-11-16, 10:12 of computing, lpgnn 0.1.0 at fa3dce602b55, settings bbeb57c8c4b4, first seed 0,
 # cpu, torch_scatter, data 0b4b29ed2ca1, folds a9208e72df96, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -337,6 +345,22 @@ lpgnn train experiment=imdb_b_k2_lp_control protocol.workers=1
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k3_lp_control protocol.workers=1
 
+# imdb_b_k1_lp_gin: 2026-11-16, 35 s of computing, lpgnn 0.1.0 at b2a66ec41225, settings 1258cabd6eb2, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gin protocol.workers=1
+
+# imdb_b_k2_lp_gin: 2026-11-16, 1:03 of computing, lpgnn 0.1.0 at b2a66ec41225, settings 12189cde92e4, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gin protocol.workers=1
+
+# imdb_b_k3_lp_gin: 2026-11-16, 1:38 of computing, lpgnn 0.1.0 at b2a66ec41225, settings ba82f6760d13, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gin protocol.workers=1
+
+# imdb_b_k5_lp_gin: 2026-11-16, 2:29 of computing, lpgnn 0.1.0 at b2a66ec41225, settings a59dda87cddd, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gin protocol.workers=1
+
 # imdb_b_k1_lp_gcn: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at fa3dce602b55, settings a3ae1e5fd4d8, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k1_lp_gcn protocol.workers=1
@@ -352,6 +376,22 @@ lpgnn train experiment=imdb_b_k3_lp_gcn protocol.workers=1
 # imdb_b_k5_lp_gcn: 2026-11-16, 6:21 of computing, lpgnn 0.1.0 at fa3dce602b55, settings 1069479e9ee3, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=imdb_b_k5_lp_gcn protocol.workers=1
+
+# imdb_b_k1_lp_gin_control: 2026-11-16, 21 s of computing, lpgnn 0.1.0 at b2a66ec41225, settings ea07c65b7158, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k1_lp_gin_control protocol.workers=1
+
+# imdb_b_k2_lp_gin_control: 2026-11-16, 36 s of computing, lpgnn 0.1.0 at b2a66ec41225, settings 025ecc9dcde9, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k2_lp_gin_control protocol.workers=1
+
+# imdb_b_k3_lp_gin_control: 2026-11-16, 52 s of computing, lpgnn 0.1.0 at b2a66ec41225, settings 826e49124904, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k3_lp_gin_control protocol.workers=1
+
+# imdb_b_k5_lp_gin_control: 2026-11-16, 1:19 of computing, lpgnn 0.1.0 at b2a66ec41225, settings 5f636bc83d01, first seed 0,
+# cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
+lpgnn train experiment=imdb_b_k5_lp_gin_control protocol.workers=1
 
 # imdb_b_k1_lp_gcn_control: 2026-11-16, 1:29 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 0d1a93d62ffd, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
