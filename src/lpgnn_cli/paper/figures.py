@@ -67,13 +67,18 @@ def draw_depth(findings: Findings) -> Figure | None:
         return None
     figure = new_figure(6.4, 4.4, findings.table.title)
     panel = figure.subplots()
-    for number, row in enumerate(findings.table.rows):
+    rows = findings.table.rows
+    for number, row in enumerate(rows):
+        # Side by side: error bars on top of each other cannot be told apart.
+        aside = 0.06 * (number - (len(rows) - 1) / 2)
         own = [cell for cell in cells if cell.row.id == row.id]
         colour = f"C{number}"
-        paper = [(_depth(c), c.reference.paper.mean) for c in own if c.reference.paper]
+        paper = [(_depth(c) + aside, c.reference.paper.mean) for c in own if c.reference.paper]
         if paper:
             panel.plot(*zip(*paper, strict=True), color=colour, marker="o", mfc="white", ls="--")
-        ours = [(_depth(c), c.headline.mean, c.headline.std or 0.0) for c in own if c.headline]
+        ours = [
+            (_depth(c) + aside, c.headline.mean, c.headline.std or 0.0) for c in own if c.headline
+        ]
         if ours:
             depths, means, stds = zip(*ours, strict=True)
             panel.errorbar(depths, means, stds, color=colour, marker="o", capsize=3)
