@@ -209,9 +209,9 @@ lpgnn train experiment=proteins_multi protocol.workers=1
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi protocol.workers=1
 
-# nci1_multi: 2026-11-16, 10:40 of computing, lpgnn 0.1.0 at cd900f303a52, settings fcdb083d7542, first seed 0,
+# nci1_multi: 2026-11-16, 8:53 of computing, lpgnn 0.1.0 at 4c9dd0b67d93, settings 658a566ed622, first seed 0,
 # cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=nci1_multi protocol.workers=1
+lpgnn train experiment=nci1_multi protocol.workers=2
 
 # imdb_b_k1_lp_control: 2026-11-16, 56 s of computing, lpgnn 0.1.0 at cd900f303a52, settings eb422dd8c67b, first seed 0,
 # cpu, torch_scatter, data 898d4141f28c, folds 03ebe5ee0d28, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
@@ -257,9 +257,9 @@ lpgnn train experiment=proteins_multi_control protocol.workers=1
 # cpu, torch_scatter, data cd51d40f27f4, folds 8c0ec0343383, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
 lpgnn train experiment=ptc_multi_control protocol.workers=1
 
-# nci1_multi_control: 2026-11-16, 8:57 of computing, lpgnn 0.1.0 at 1fa45dccfe89, settings 2ed38128745e, first seed 0,
+# nci1_multi_control: 2026-11-16, 6:05 of computing, lpgnn 0.1.0 at 4c9dd0b67d93, settings 116f2bb68599, first seed 0,
 # cpu, torch_scatter, data 60d141a0e705, folds f8e2f4d15c14, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
-lpgnn train experiment=nci1_multi_control protocol.workers=1
+lpgnn train experiment=nci1_multi_control protocol.workers=2
 
 # csl_mlp: 2026-11-16, 5:02 of computing, lpgnn 0.1.0 at b99795651948, settings e90c79007e25, first seed 0,
 # cpu, torch_scatter, data a24107debbd8, folds e0a53e770af1, python 3.11.7, torch 2.13.0+cpu, numpy 2.4.6, torch_scatter 2.1.2, machine Linux x86_64
