@@ -28,8 +28,8 @@ LEGEND = [
     "cross-validation. It is chosen on the test folds, so it is optimistic.",
     "honest: the last epoch, or the best epoch of the validation part where there is one. "
     "No test label is used for that choice.",
-    "Hyperparameters (conf/recipe/) were chosen by looking at test accuracies of the same folds "
-    "and first seed, so both figures are somewhat better than fresh folds would be.",
+    "Hyperparameters (conf/recipe/, conf/experiment/) were chosen on test accuracies of the "
+    "same folds and first seed, so both figures are somewhat better than fresh folds would be.",
     "Rows marked ours are in no paper: states frozen is the control without diffusion, one-shot "
     "the other update rule. Figures marked quoted the paper took from others' papers.",
 ]
