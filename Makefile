@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench wheel-check setup clean
+.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench golden wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -60,6 +60,9 @@ ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 
 bench: $(VENV)/.package ## run the measured comparisons
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+golden: $(VENV)/.dev ## compare metrics with the recorded ones to the last bit; ARGS=--record makes a record
+	@$(BIN)/python tests/golden/golden.py $(ARGS)
 
 wheel-check: $(VENV)/.dev ## install a built wheel in a clean venv elsewhere and train with it
 	@PYTHON=$(abspath $(BIN))/python .ci/wheel-check

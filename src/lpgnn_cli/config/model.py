@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lpgnn_cli.config.fields import positive, setting
 
@@ -72,6 +73,11 @@ class InsensitiveConstraintConfig(ConstraintConfig):
 class PropagationConfig:
     """What every propagation has."""
 
+    # Whether f_a is a function of labels alone: then there is no state x beside its output.
+    stateless: ClassVar[bool] = False
+    # Whether the function G has a part in it.
+    uses_g: ClassVar[bool] = False
+
     name: str = setting(choices=("lagrangian", "fixed_point", "layers"))
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
@@ -90,6 +96,7 @@ class ContractiveConfig(PropagationConfig):
 class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
 
+    uses_g: ClassVar[bool] = True
     updates: str = setting(choices=("gradient", "one_shot"))
     states: str = setting(choices=("free", "frozen"))
     multiplier: str = setting(choices=("node", "element"))
@@ -109,12 +116,16 @@ class FixedPointConfig(ContractiveConfig):
     max_iterations: int = setting(low=1)
     tolerance: float = positive()
     backward: str = setting(choices=("unrolled", "implicit"))
+    solver: str = setting(choices=("damped", "anderson"))
     damping: float = setting(low=0, low_open=True, high=1)
+    memory: int = setting(low=1)
 
 
 @dataclass
 class LayersConfig(PropagationConfig):
     """Each transition applied once: an ordinary graph network."""
+
+    stateless: ClassVar[bool] = True
 
 
 @dataclass

@@ -115,14 +115,14 @@ class GraphBatch:
 
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
-        return _ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
+        return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
 
     def subset(self, graphs: Tensor) -> GraphBatch:
         """The graphs with these indices, in this order."""
         nodes = self.nodes_of(graphs)
         # Arcs are sorted by target and stay inside a graph: those of a graph lie side by side.
         first_arc = self.arcs.ptr[self.graph_ptr]
-        arcs = _ranges(first_arc[graphs], first_arc[graphs + 1])
+        arcs = ranges(first_arc[graphs], first_arc[graphs + 1])
         sizes = self.graph_ptr[graphs + 1] - self.graph_ptr[graphs]
         graph_ptr = self.graph_ptr.new_zeros(graphs.numel() + 1)
         graph_ptr[1:] = sizes.cumsum(0)
@@ -232,7 +232,7 @@ def _require(condition: bool, sentence: str) -> None:
         raise ValueError(f"not a valid GraphBatch: {sentence}")
 
 
-def _ranges(start: Tensor, end: Tensor) -> Tensor:
+def ranges(start: Tensor, end: Tensor) -> Tensor:
     """The integers of [start[0], end[0]), then those of [start[1], end[1]), and so on."""
     lengths = end - start
     before = lengths.cumsum(0) - lengths

@@ -10,7 +10,7 @@ import torch
 
 from lpgnn_cli.errors import UserError
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:

@@ -192,7 +192,7 @@ def read_config(run: RunFolder) -> TrainConfig:
 def default_name(config: TrainConfig) -> str:
     """The choices that tell runs apart."""
     words = [config.dataset.name, config.propagation.name, config.aggregator.name]
-    if config.propagation.name == "lagrangian":
+    if config.propagation.uses_g:
         words.append(config.g.name)
     return "-".join([*words, f"k{config.layers}"]).lower()
 
