@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from lpgnn_cli import tracking
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
 from lpgnn_cli.reporting.evaluation import evaluation_table
@@ -20,7 +21,6 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     UnitResult,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record

@@ -29,6 +29,7 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import load, to_typed, without_hydra
 from lpgnn_cli.config.explain import explain
 from lpgnn_cli.config.sweep import SweepSettings
@@ -44,7 +45,6 @@ from lpgnn_cli.runfolder import (
     RunFolder,
     RunRecord,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.sweep.board import Board
 from lpgnn_cli.sweep.cost import CostModel, total
