@@ -17,21 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
-from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import load, to_typed, without_hydra
+from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import explain
+from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
@@ -54,7 +53,6 @@ from lpgnn_cli.sweep.figures import draw_sweep
 from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweep.jobs import read_record
 from lpgnn_cli.sweep.leaderboard import command_line, write_leaderboard
-from lpgnn_cli.sweep.loading import SweepLoader
 from lpgnn_cli.sweep.supervisor import Supervisor
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
@@ -89,7 +87,7 @@ class Session:
     @contextlib.contextmanager
     def open(
         cls,
-        loader: ConfigLoaderImpl,
+        loader: ConfigLoader,
         config_name: str,
         overrides: Sequence[str],
         console: Console,
@@ -169,7 +167,7 @@ class Session:
             }
         HydraConfig.instance().set_config(master)
         JobRuntime.instance().set("name", master.hydra.job.name)
-        context = HydraContext(config_loader=loader, callbacks=Callbacks(master))
+        context = make_context(loader, master)
         words = OmegaConf.to_container(master.hydra.overrides.task)
         assert isinstance(words, list)
         try:
@@ -265,7 +263,7 @@ def summary_of(board: Board) -> dict[str, Any]:
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 
-def swept_overrides(loader: ConfigLoaderImpl, base: DictConfig) -> dict[str, Override]:
+def swept_overrides(loader: ConfigLoader, base: DictConfig) -> dict[str, Override]:
     """The axes of the sweep, those of a preset included, with what is swept over."""
     params = base.hydra.sweeper.get("params") or {}
     words = [f"{key}={value}" for key, value in params.items()]

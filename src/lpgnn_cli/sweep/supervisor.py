@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
@@ -22,6 +21,7 @@ from omegaconf import DictConfig
 
 from lpgnn_cli.config.compose import to_typed, without_hydra
 from lpgnn_cli.config.explain import explain
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
@@ -64,7 +64,7 @@ class Supervisor:
     folder: Path
     settings: SweepSettings
     axes: Sequence[str]
-    loader: ConfigLoaderImpl
+    loader: ConfigLoader
     master: DictConfig
     function: JobFunction
     board: Board
