@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from lpgnn_cli.cli import main
-from lpgnn_cli.commands.train import verdict
+from lpgnn_cli.run import verdict
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,

@@ -22,9 +22,9 @@ from lpgnn_cli.runfolder import (
     UnitResult,
     runs_root,
 )
+from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record
-from lpgnn_cli.training.find import find_checkpoints
 from lpgnn_cli.training.predictions import write_predictions
 from lpgnn_cli.training.scoring import Score, TrainedUnit
 

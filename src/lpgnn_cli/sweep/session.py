@@ -65,6 +65,7 @@ from lpgnn_cli.version import __version__
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
 PARENT_SECONDS = 60.0
+FOLLOWER = "lpgnn_cli.sweep.job_mirrors"
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
 
@@ -217,7 +218,7 @@ class Session:
         record.state, record.reason, record.ended = RUNNING, "", None
         record.pid, record.host = os.getpid(), platform.node()
         run.write_record(record)
-        self.live = start_tracking(self.tracking, run)
+        self.live = start_tracking(self.tracking, run, follower=FOLLOWER)
         if self.live is not None and self.settings.mirror == "job":
             self.supervisor.function.parent_run_id = await_parent(run)
 
