@@ -7,6 +7,6 @@ whoever comes later, the same sweep or another one, takes what is there and goes
     plan                the jobs of a batch, and which of them are to be computed
     supervisor          between Hydra's sweeper and its launcher: skips, launches, settles, retries
     function            what a launcher runs: one job, from its lock to its result
-    pool                worker processes of this machine, with slots for GPUs
+    pool                jobs in worker processes of this machine, with slots for GPUs
     leaderboard         what came out
 """

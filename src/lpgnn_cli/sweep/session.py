@@ -54,6 +54,7 @@ from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweep.jobs import read_record
 from lpgnn_cli.sweep.leaderboard import command_line, write_leaderboard
 from lpgnn_cli.sweep.supervisor import Supervisor
+from lpgnn_cli.sweep.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.tracking.state import read_state
@@ -327,14 +328,10 @@ def cores_per_job(launcher: DictConfig) -> int:
     """How many cores a job may use beside the others that run at the same time."""
     target = str(launcher._target_)
     if target.endswith("WorkersLauncher"):
-        from hydra_plugins.lpgnn_launcher import WorkersLauncher
-        from lpgnn_cli.sweep.workers import plan_slots
-
-        resolved = OmegaConf.to_container(launcher, resolve=True)
-        assert isinstance(resolved, dict)
-        arguments = {str(k): v for k, v in resolved.items() if not str(k).startswith("_")}
-        slots = plan_slots(WorkersLauncher(**arguments))
-        return max(1, cores() // len(slots))
+        settings = SlotSettings(
+            str(launcher.workers), launcher.devices, int(launcher.jobs_per_device)
+        )
+        return max(1, cores() // len(plan_slots(settings)))
     if target.endswith("JoblibLauncher"):
         return max(1, cores() // launcher.n_jobs) if launcher.n_jobs > 0 else 1
     if "submitit" in target or target.endswith("SlurmLauncher"):

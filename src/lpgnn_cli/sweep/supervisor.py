@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
@@ -41,16 +40,9 @@ from lpgnn_cli.sweep.jobs import (
     state_of,
     write_table,
 )
+from lpgnn_cli.sweep.launchers import Launches, WatchesWorkers
 
 WAIT_SECONDS = 0.5
-
-
-class Launches(Protocol):
-    """The part of a launcher that is used here."""
-
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> Sequence[JobReturn]: ...
 
 
 class DryRun(Exception):
@@ -140,9 +132,7 @@ class Supervisor:
         return bad and may_retry(read_notes(job.run), self.settings.retries)
 
     def _prepare(self, launcher: Launches) -> None:
-        from hydra_plugins.lpgnn_launcher import WorkersLauncher
-
-        if isinstance(launcher, WorkersLauncher):
+        if isinstance(launcher, WatchesWorkers):
             launcher.died = self._died
             launcher.stopping = self.stopping
 
