@@ -13,7 +13,7 @@ from lpgnn_cli import tracking
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
-from lpgnn_cli.reporting.evaluation import evaluation_table
+from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,

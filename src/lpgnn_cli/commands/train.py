@@ -10,8 +10,8 @@ from rich.console import Console
 from lpgnn_cli import tracking
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import RunFailed, UserError
-from lpgnn_cli.reporting.closing import closing_table
 from lpgnn_cli.reporting.progress import make_progress
+from lpgnn_cli.reporting.train_table import closing_table
 from lpgnn_cli.run import compute
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
