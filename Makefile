@@ -46,10 +46,11 @@ test-slurm: $(VENV)/.dev ## run sweeps on a real one-node Slurm; installs it if 
 test-ray: .venv-ray/.ready ## run sweeps on a local Ray and under Optuna, in a venv of their own
 	.venv-ray/bin/python -m pytest -m "ray or optuna" tests/sweep $(ARGS)
 
-lint: $(VENV)/.dev ## ruff and mypy --strict
+lint: $(VENV)/.dev ## ruff, mypy --strict, and imports that go one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(VENV)/.dev ## let ruff format the code and fix what it can
 	$(BIN)/ruff check --fix .

@@ -30,6 +30,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
 
 RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
@@ -113,13 +114,6 @@ class UnitResult:
 def runs_root() -> Path:
     """Where runs go: $LPGNN_RUNS, or `runs/` in the current folder."""
     return Path(os.environ.get("LPGNN_RUNS") or "runs").absolute()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """A reader sees the old file or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 class RunFolder:

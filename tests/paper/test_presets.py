@@ -10,7 +10,6 @@ import pytest
 import torch
 import yaml
 
-from lpgnn_cli.commands.train import compute
 from lpgnn_cli.config.compose import compose, conf_dir
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.config.model import LagrangianConfig
@@ -24,6 +23,7 @@ from lpgnn_cli.data.splits import read_splits
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.presets import departures, preset_config, preset_text
 from lpgnn_cli.paper.reference import preset_names, reference_tables
+from lpgnn_cli.run import compute
 from lpgnn_cli.runfolder import FINISHED, Unit
 from lpgnn_cli.training.experiment import Experiment, Fold, claim, start_run
 

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import compose, conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RUNNING, RunFolder
 from lpgnn_cli.sweep import identity
 from lpgnn_cli.sweep.board import Board, View
@@ -29,7 +30,6 @@ from lpgnn_cli.sweep.jobs import (
     state_of,
 )
 from lpgnn_cli.sweep.leaderboard import command_line, effects
-from lpgnn_cli.sweep.loading import SweepLoader
 from lpgnn_cli.sweep.objective import objective
 from lpgnn_cli.sweep.session import default_name, swept_overrides
 

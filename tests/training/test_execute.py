@@ -18,9 +18,9 @@ import pytest
 import torch
 
 from lpgnn_cli.cli import main
-from lpgnn_cli.commands.train import verdict
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.propagation import Step
+from lpgnn_cli.run import verdict
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import replace
 
 import torch
 from omegaconf import OmegaConf
 from rich.console import Console
 
 from lpgnn_cli import tracking
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
-from lpgnn_cli.reporting.evaluation import evaluation_table
+from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,
@@ -20,11 +22,10 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     UnitResult,
     runs_root,
-    write_atomically,
 )
+from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record
-from lpgnn_cli.training.find import find_checkpoints
 from lpgnn_cli.training.predictions import write_predictions
 from lpgnn_cli.training.scoring import Score, TrainedUnit
 
@@ -62,7 +63,7 @@ def start_evaluation(
     config: EvalConfig, units: list[TrainedUnit], scores: list[Score], device: torch.device
 ) -> tuple[RunFolder, RunRecord]:
     """A run folder of its own, with the config of the network that is scored."""
-    trained = units[0].config
+    trained = replace(units[0].config, inference=units[0].inference)
     if config.dataset is not None:
         trained.dataset = config.dataset
     name = config.name or f"eval-{default_name(trained)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import (
@@ -27,7 +28,7 @@ from lpgnn_cli.paper.results import (
     write_results,
 )
 from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
-from lpgnn_cli.runfolder import runs_root, write_atomically
+from lpgnn_cli.runfolder import runs_root
 
 FORMATS = ("table", "markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from rich.console import Console
 
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweep.jobs import PENDING
@@ -15,7 +15,7 @@ from lpgnn_cli.sweep.session import Session
 from lpgnn_cli.sweep.supervisor import DryRun
 
 
-def sweep(loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str]) -> int:
+def sweep(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> int:
     """Run every job that is not finished yet, report on all; 1 if any failed."""
     console = Console()
     with Session.open(loader, config_name, overrides, console) as session:

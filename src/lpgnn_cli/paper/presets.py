@@ -10,12 +10,12 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.data.storage import cache_folder
-from lpgnn_cli.runfolder import write_atomically
 from lpgnn_cli.tracking.flatten import flat_config
 
 # Settings that say where and how a run is shown, kept and computed, not what is computed.
@@ -92,5 +92,5 @@ def conf_digest() -> str:
 
 
 @cache
-def _loader() -> ConfigLoaderImpl:
+def _loader() -> ConfigLoader:
     return make_loader()

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import yaml
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Findings, Picture, cells_csv, comparisons_csv, write_report
 from lpgnn_cli.paper.figures import EMBEDDING, draw_pictures
@@ -30,7 +31,7 @@ from lpgnn_cli.paper.presets import config_digest
 from lpgnn_cli.paper.render import markdown
 from lpgnn_cli.paper.runs import PresetRun, newest_match
 from lpgnn_cli.reporting.text import csv_text, duration
-from lpgnn_cli.runfolder import RunRecord, write_atomically
+from lpgnn_cli.runfolder import RunRecord
 
 CURVE_ROWS = 200
 CURVE_METRICS = ("accuracy_mean", "violation_mean_mean", "loss_mean")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.reporting.text import csv_text
 from lpgnn_cli.reporting.units import (
     Curves,
@@ -19,7 +20,7 @@ from lpgnn_cli.reporting.units import (
     finished,
     read_units,
 )
-from lpgnn_cli.runfolder import FINISHED, RunFolder, write_atomically
+from lpgnn_cli.runfolder import FINISHED, RunFolder
 
 ALL_SUPERVISED = "train accuracy: all nodes are supervised"
 

@@ -3,10 +3,13 @@
 A job is known by what it computes (`identity`), and its run folder is found by that name, so that
 whoever comes later, the same sweep or another one, takes what is there and goes on with the rest.
 
-    commands/sweep.py   composes, plans, runs, reports
-    plan                the jobs of a batch, and which of them are to be computed
+    session             one start of a sweep: composes, plans, runs, reports
     supervisor          between Hydra's sweeper and its launcher: skips, launches, settles, retries
     function            what a launcher runs: one job, from its lock to its result
-    pool                worker processes of this machine, with slots for GPUs
-    leaderboard         what came out
+    jobs, identity      a job, its folder, and the name that it is found by
+    launchers           what sweeps need of a launcher; the launchers are in hydra_plugins
+    workers, pool       jobs in worker processes of this machine, with slots for GPUs
+    slurm               jobs in a Slurm job array
+    job_mirrors         the sweep and its jobs in MLflow
+    board, leaderboard  what came out
 """

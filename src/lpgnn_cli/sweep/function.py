@@ -22,10 +22,10 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from lpgnn_cli.allocator import tune_allocator
-from lpgnn_cli.commands.train import compute
 from lpgnn_cli.config.compose import to_typed
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.run import compute
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FINISHED,

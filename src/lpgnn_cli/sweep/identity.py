@@ -8,7 +8,6 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-import lpgnn_cli
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.version import __version__
@@ -16,7 +15,7 @@ from lpgnn_cli.version import __version__
 # Settings that change how a run looks, where it is kept and how fast it is, not what it computes.
 PRESENTATION = ("name", "quiet", "figures", "tracking", "resume", "threads", "checkpoint_every")
 # Packages whose code takes part in the result.
-COMPUTING = ("data", "model", "ops", "training")
+COMPUTING = ("data", "model", "ops", "propagation", "training")
 UNAVAILABLE, GENERATED = "unavailable", "generated"
 
 _data: dict[tuple[str, str | None], str] = {}
@@ -35,7 +34,7 @@ def identify(config: TrainConfig) -> str:
 @cache
 def code_version() -> str:
     """The version, and a digest of the code that computes: an edited source tree has another."""
-    package = Path(lpgnn_cli.__file__).parent
+    package = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for name in COMPUTING:
         for file in sorted((package / name).rglob("*.py")):

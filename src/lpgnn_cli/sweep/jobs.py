@@ -22,6 +22,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -31,7 +32,6 @@ from lpgnn_cli.runfolder import (
     RunFolder,
     RunRecord,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.version import __version__
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.reporting.summary import ALL_SUPERVISED
 from lpgnn_cli.reporting.text import compact, csv_text, duration, one_line, per_cent
-from lpgnn_cli.runfolder import FINISHED, write_atomically
+from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.sweep.board import Board, View
 from lpgnn_cli.sweep.jobs import Job
 from lpgnn_cli.sweep.objective import HONEST, OPTIMISTIC

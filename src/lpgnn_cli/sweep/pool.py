@@ -1,31 +1,24 @@
-"""Worker processes of this machine: one for each job, so that a crash ends that job and no other.
+"""The jobs of a sweep, each in a worker process of its own, with slots for GPUs.
 
-On CPUs they come from a fork server that has imported torch once. For GPUs they are interpreters of
-their own, which see their device alone from before torch is imported.
-
-Every worker holds the end of a pipe whose other end the sweep has: when the sweep dies, however it
-dies, the pipe breaks, and the worker saves its checkpoint and ends.
+On CPUs the workers come from a fork server. For GPUs they are interpreters of their own, which see
+their device alone from before torch is imported.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from functools import partial
 from typing import Any
+
+from lpgnn_cli.processes import Lost, ProcessPool, Returned, Send
 
 # What the fork server imports, once for all jobs; every optimiser imports torch._dynamo.
 PRELOADED = ["lpgnn_cli.sweep.function", "torch._dynamo"]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Seconds that workers have to save when the sweep is stopped.
-GRACE = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,52 +34,29 @@ def run_in_pool(
     done: Callable[[int, Any], None],
     stopping: Callable[[], bool],
 ) -> None:
-    """Run every task in a process of its own, at most one a slot; a slot may name a GPU.
+    """Run every task in a process of its own, at most one per slot; a slot may name a GPU.
 
     A task is taken from `tasks` when there is a slot for it. `done` is told the position of each
     with its result, or `Died`; once `stopping` says so, no further task is started.
     """
-    context: Any
-    if any(slots):
-        context = multiprocessing.get_context("spawn")
-    else:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOADED)
-    lifeline, held = context.Pipe(duplex=False)
     waiting = enumerate(tasks)
     upcoming = next(waiting, None)
-    free = list(slots)
-    running: dict[int, tuple[BaseProcess, Connection, int, str | None]] = {}
-    try:
-        while (upcoming and not stopping()) or running:
-            while upcoming and free and not stopping():
+    with ProcessPool(slots, PRELOADED, new_interpreters=any(slots)) as pool:
+        while (upcoming and not stopping()) or pool.is_busy:
+            while upcoming and pool.has_room and not stopping():
                 position, task = upcoming
-                slot = free.pop(0)
-                receiver, sender = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(task, sender, lifeline))
-                with _visible(slot):
-                    process.start()
-                sender.close()
-                running[process.sentinel] = (process, receiver, position, slot)
+                with _visible(pool.next_slot):
+                    pool.start(position, partial(_silently, task))
                 upcoming = next(waiting, None)
-            for sentinel in wait(list(running), timeout=1.0):
-                assert isinstance(sentinel, int)
-                process, receiver, position, slot = running.pop(sentinel)
-                process.join()
-                free.append(slot)
-                done(position, _result(process, receiver))
-    finally:
-        _end([process for process, *_ in running.values()])
-        held.close()
+            for event in pool.events(timeout=1.0):
+                if isinstance(event, Returned):
+                    done(event.task, event.result)
+                elif isinstance(event, Lost):
+                    done(event.task, Died(describe_death(event.exitcode)))
 
 
-def _result(process: BaseProcess, receiver: Connection) -> Any:
-    try:
-        return receiver.recv()
-    except EOFError:
-        return Died(describe_death(process.exitcode))
-    finally:
-        receiver.close()
+def _silently(task: Callable[[], Any], send: Send) -> Any:
+    return task()
 
 
 def describe_death(exitcode: int | None) -> str:
@@ -98,39 +68,6 @@ def describe_death(exitcode: int | None) -> str:
         hint = " (out of memory?)" if name == "SIGKILL" else ""
         return f"its process was ended by {name}{hint}"
     return f"its process ended with code {exitcode}"
-
-
-def _work(task: Callable[[], Any], sender: Connection, lifeline: Connection) -> None:
-    """A worker: one task, its result sent to the sweep."""
-    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
-    try:
-        result = task()
-    except KeyboardInterrupt:
-        return
-    with suppress(BrokenPipeError):  # the sweep is gone; the folder has everything
-        sender.send(result)
-
-
-def _watch(lifeline: Connection) -> None:
-    try:
-        lifeline.recv()
-    except (EOFError, OSError):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _end(processes: Sequence[BaseProcess]) -> None:
-    """Let workers save what they have; a second Ctrl-C ends them at once."""
-    try:
-        for process in processes:
-            process.terminate()
-        deadline = time.monotonic() + GRACE
-        for process in processes:
-            process.join(max(0.0, deadline - time.monotonic()))
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.kill()
-                process.join()
 
 
 @contextmanager

@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
-from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import load, to_typed, without_hydra
+from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import explain
+from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
@@ -44,7 +44,6 @@ from lpgnn_cli.runfolder import (
     RunFolder,
     RunRecord,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.sweep.board import Board
 from lpgnn_cli.sweep.cost import CostModel, total
@@ -54,8 +53,8 @@ from lpgnn_cli.sweep.figures import draw_sweep
 from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweep.jobs import read_record
 from lpgnn_cli.sweep.leaderboard import command_line, write_leaderboard
-from lpgnn_cli.sweep.loading import SweepLoader
 from lpgnn_cli.sweep.supervisor import Supervisor
+from lpgnn_cli.sweep.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.tracking.state import read_state
@@ -67,6 +66,7 @@ from lpgnn_cli.version import __version__
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
 PARENT_SECONDS = 60.0
+FOLLOWER = "lpgnn_cli.sweep.job_mirrors"
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
 
@@ -89,7 +89,7 @@ class Session:
     @contextlib.contextmanager
     def open(
         cls,
-        loader: ConfigLoaderImpl,
+        loader: ConfigLoader,
         config_name: str,
         overrides: Sequence[str],
         console: Console,
@@ -169,7 +169,7 @@ class Session:
             }
         HydraConfig.instance().set_config(master)
         JobRuntime.instance().set("name", master.hydra.job.name)
-        context = HydraContext(config_loader=loader, callbacks=Callbacks(master))
+        context = make_context(loader, master)
         words = OmegaConf.to_container(master.hydra.overrides.task)
         assert isinstance(words, list)
         try:
@@ -219,7 +219,7 @@ class Session:
         record.state, record.reason, record.ended = RUNNING, "", None
         record.pid, record.host = os.getpid(), platform.node()
         run.write_record(record)
-        self.live = start_tracking(self.tracking, run)
+        self.live = start_tracking(self.tracking, run, follower=FOLLOWER)
         if self.live is not None and self.settings.mirror == "job":
             self.supervisor.function.parent_run_id = await_parent(run)
 
@@ -265,7 +265,7 @@ def summary_of(board: Board) -> dict[str, Any]:
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 
-def swept_overrides(loader: ConfigLoaderImpl, base: DictConfig) -> dict[str, Override]:
+def swept_overrides(loader: ConfigLoader, base: DictConfig) -> dict[str, Override]:
     """The axes of the sweep, those of a preset included, with what is swept over."""
     params = base.hydra.sweeper.get("params") or {}
     words = [f"{key}={value}" for key, value in params.items()]
@@ -328,14 +328,10 @@ def cores_per_job(launcher: DictConfig) -> int:
     """How many cores a job may use beside the others that run at the same time."""
     target = str(launcher._target_)
     if target.endswith("WorkersLauncher"):
-        from hydra_plugins.lpgnn_launcher import WorkersLauncher
-        from lpgnn_cli.sweep.workers import plan_slots
-
-        resolved = OmegaConf.to_container(launcher, resolve=True)
-        assert isinstance(resolved, dict)
-        arguments = {str(k): v for k, v in resolved.items() if not str(k).startswith("_")}
-        slots = plan_slots(WorkersLauncher(**arguments))
-        return max(1, cores() // len(slots))
+        settings = SlotSettings(
+            str(launcher.workers), launcher.devices, int(launcher.jobs_per_device)
+        )
+        return max(1, cores() // len(plan_slots(settings)))
     if target.endswith("JoblibLauncher"):
         return max(1, cores() // launcher.n_jobs) if launcher.n_jobs > 0 else 1
     if "submitit" in target or target.endswith("SlurmLauncher"):

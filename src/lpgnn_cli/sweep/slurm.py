@@ -5,15 +5,13 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.utils import JobReturn
 
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.sweep.launchers import SlurmLauncher
 from lpgnn_cli.sweep.workers import WorkerTask, failed, tasks
-
-if TYPE_CHECKING:
-    from hydra_plugins.lpgnn_launcher import SlurmLauncher
 
 POLL_SECONDS = 2.0
 # A job that has left the queue may take this long until its result is seen on a shared folder.

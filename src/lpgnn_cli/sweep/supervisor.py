@@ -12,9 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
@@ -22,6 +20,7 @@ from omegaconf import DictConfig
 
 from lpgnn_cli.config.compose import to_typed, without_hydra
 from lpgnn_cli.config.explain import explain
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
@@ -41,16 +40,9 @@ from lpgnn_cli.sweep.jobs import (
     state_of,
     write_table,
 )
+from lpgnn_cli.sweep.launchers import Launches, WatchesWorkers
 
 WAIT_SECONDS = 0.5
-
-
-class Launches(Protocol):
-    """The part of a launcher that is used here."""
-
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> Sequence[JobReturn]: ...
 
 
 class DryRun(Exception):
@@ -64,7 +56,7 @@ class Supervisor:
     folder: Path
     settings: SweepSettings
     axes: Sequence[str]
-    loader: ConfigLoaderImpl
+    loader: ConfigLoader
     master: DictConfig
     function: JobFunction
     board: Board
@@ -140,9 +132,7 @@ class Supervisor:
         return bad and may_retry(read_notes(job.run), self.settings.retries)
 
     def _prepare(self, launcher: Launches) -> None:
-        from hydra_plugins.lpgnn_launcher import WorkersLauncher
-
-        if isinstance(launcher, WorkersLauncher):
+        if isinstance(launcher, WatchesWorkers):
             launcher.died = self._died
             launcher.stopping = self.stopping
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.utils import JobReturn, JobRuntime, JobStatus, run_job
 from hydra.types import HydraContext, TaskFunction
@@ -13,11 +13,9 @@ from omegaconf import DictConfig, open_dict
 
 from lpgnn_cli.config.compose import prepare_hydra
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.sweep.launchers import HasSlots, JobLauncher, WorkersLauncher
 from lpgnn_cli.sweep.pool import VISIBLE, Died, run_in_pool
 from lpgnn_cli.training.device import cores
-
-if TYPE_CHECKING:
-    from hydra_plugins.lpgnn_launcher import JobLauncher, WorkersLauncher
 
 AUTO = "auto"
 
@@ -82,16 +80,25 @@ def failed(overrides: Sequence[str], error: Exception) -> JobReturn:
     return answer
 
 
-def plan_slots(launcher: WorkersLauncher) -> list[str | None]:
+@dataclass
+class SlotSettings:
+    """The slots of a launcher that is only configured yet."""
+
+    workers: str
+    devices: str | Sequence[str | int] | None
+    jobs_per_device: int
+
+
+def plan_slots(wanted: HasSlots) -> list[str | None]:
     """One entry for each job that runs at a time: its GPU, or None."""
-    if launcher.devices is None:
-        return [None] * count_workers(launcher.workers, cores())
-    devices = find_devices() if launcher.devices == AUTO else [str(d) for d in launcher.devices]
+    if wanted.devices is None:
+        return [None] * count_workers(wanted.workers, cores())
+    devices = find_devices() if wanted.devices == AUTO else [str(d) for d in wanted.devices]
     if not devices:
         raise UserError("hydra/launcher=gpus finds no GPU here: use hydra/launcher=workers.")
     # Round by round, so that the first jobs spread over all devices.
-    slots: list[str | None] = [d for _ in range(launcher.jobs_per_device) for d in devices]
-    return slots[: count_workers(launcher.workers, len(slots))]
+    slots: list[str | None] = [d for _ in range(wanted.jobs_per_device) for d in devices]
+    return slots[: count_workers(wanted.workers, len(slots))]
 
 
 def count_workers(wanted: str, available: int) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import HoldoutConfig
@@ -31,7 +32,6 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     Unit,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
@@ -17,13 +16,15 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from lpgnn_cli.config.hydra_internals import ConfigLoader, override_dirname
+
 KEPT = 64
 
 
-class SweepLoader(ConfigLoaderImpl):
+class SweepLoader(ConfigLoader):
     """A config loader that remembers what it composed for the jobs of a sweep."""
 
-    def __init__(self, loader: ConfigLoaderImpl) -> None:
+    def __init__(self, loader: ConfigLoader) -> None:
         super().__init__(config_search_path=loader.config_search_path)
         self._composed: dict[tuple[str, ...], DictConfig] = {}
 
@@ -38,17 +39,13 @@ class SweepLoader(ConfigLoaderImpl):
         config_name = master_config.hydra.job.config_name
         config = copy.deepcopy(self._compose(config_name, [*map(str, hydra), *choices]))
         try:
-            self._apply_overrides_to_config(values, config)
+            self.set_values(config, values)
         except OmegaConfBaseException as error:
             raise ConfigCompositionException(str(error)) from error
-        config.hydra.overrides.task = [o.input_line for o in parsed if not o.is_hydra_override()]
+        own = [override for override in parsed if not override.is_hydra_override()]
+        config.hydra.overrides.task = [override.input_line for override in own]
         naming = config.hydra.job.config.override_dirname
-        config.hydra.job.override_dirname = get_overrides_dirname(
-            [o for o in parsed if not o.is_hydra_override()],
-            exclude_keys=naming.exclude_keys,
-            item_sep=naming.item_sep,
-            kv_sep=naming.kv_sep,
-        )
+        config.hydra.job.override_dirname = override_dirname(own, naming)
         OmegaConf.copy_cache(from_config=master_config, to_config=config)
         return config
 
@@ -56,8 +53,7 @@ class SweepLoader(ConfigLoaderImpl):
         """Whether it takes part in finding the files, rather than setting a value in the end."""
         if override.is_hydra_override():
             return True
-        is_group = self.repository.group_exists(override.key_or_group)
-        return is_group and not isinstance(override.value(), dict)
+        return self.is_group(override.key_or_group) and not isinstance(override.value(), dict)
 
     def _compose(self, config_name: str | None, words: list[str]) -> DictConfig:
         key = (config_name or "", *words)

@@ -1,14 +1,17 @@
 """A sweep in MLflow: a parent run with its jobs beneath it, all sent by one process.
 
-A process for each job would spend more on importing mlflow than short jobs spend on training.
+A process for each job would spend more on importing mlflow than short jobs spend on training. Run
+as a program, with the arguments of `tracking.follow`, this follows a live sweep.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 from lpgnn_cli.runfolder import RUNNING, RunFolder
 from lpgnn_cli.sweep.jobs import read_record, read_table
+from lpgnn_cli.tracking import follow
 from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.state import read_state
 
@@ -68,3 +71,7 @@ class SweepMirror:
         if (state.uri, state.experiment) != (self._uri, self._experiment):
             return False
         return (run.path / "tracking.json").stat().st_mtime_ns > stamp
+
+
+if __name__ == "__main__":
+    sys.exit(follow.main(SweepMirror))

@@ -8,19 +8,18 @@ from pathlib import Path
 from lpgnn_cli.config.training import HoldoutConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.tracking.fetch import fetch_run
 from lpgnn_cli.training.experiment import read_config
 
 
 def find_checkpoints(
     run: str, which: str, unit: str | None, tracking_uri: str | None
 ) -> list[Path]:
-    """One file a unit, in the order of the units."""
+    """One file per unit, in the order of the units."""
     path = Path(run)
     if path.is_file():
         return [path]
     if not path.exists() and re.fullmatch(r"[0-9a-f]{32}", run):
-        from lpgnn_cli.tracking.fetch import fetch_run
-
         path, own_unit = fetch_run(run, tracking_uri)
         unit = unit or own_unit
     if not path.exists():

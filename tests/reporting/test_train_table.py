@@ -3,8 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
-from lpgnn_cli.reporting.closing import closing_table
 from lpgnn_cli.reporting.summary import summarise
+from lpgnn_cli.reporting.train_table import closing_table
 
 PAIR = {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.9, "converged": 1.0, "steps": 40.0}
 
