@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from rich.console import Console
@@ -25,6 +24,7 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     UnitResult,
 )
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.execute import StopFlag, execute
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
 from lpgnn_cli.training.observer import Observer
@@ -50,7 +50,7 @@ def run(config: TrainConfig) -> float:
     closing_table(folder, console, time.time() - started)
     if record.state != FINISHED:
         raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
-    return float(summary["honest/accuracy_mean"])
+    return summary.honest.accuracy.mean
 
 
 def compute(
@@ -59,7 +59,7 @@ def compute(
     record: RunRecord,
     observers: Sequence[Observer],
     stop: StopFlag | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """Train the units that are not finished yet; folder and record tell what came of it."""
     for observer in observers:
         observer.run_started(folder, record.units, experiment.config.epochs)
@@ -73,7 +73,7 @@ def compute(
     record.ended = time.time()
     folder.write_record(record)
     for observer in observers:
-        observer.run_ended(folder, summary)
+        observer.run_ended(folder, summary.to_dict())
     return summary
 
 
