@@ -134,14 +134,14 @@ class RunSummary:
         rule = Rule(stored.get(HONEST_RULE, Rule.NONE))
         train = {m.name: mean_of(m.on(TRAIN)) for m in score_metrics()}
         parts = {part: VIOLATION_MEAN.on(part) for part in PARTS}
-        epoch, best_epoch = stored.get(HONEST_EPOCH), stored.get(BEST_EPOCH)
+        epoch = {name: stored.get(name, math.nan) for name in (BEST_EPOCH, HONEST_EPOCH)}
         return cls(
             units=int(stored.get("units", 0)),
             units_finished=int(stored.get("units_finished", 0)),
             units_failed=int(stored.get("units_failed", 0)),
             seconds=float(stored.get(SECONDS, 0.0)),
-            optimistic=Selection.from_dict(stored, Rule.BEST_MEAN_EPOCH, _or_nan(best_epoch)),
-            honest=Selection.from_dict(stored, rule, _or_nan(epoch)),
+            optimistic=Selection.from_dict(stored, Rule.BEST_MEAN_EPOCH, epoch[BEST_EPOCH]),
+            honest=Selection.from_dict(stored, rule, epoch[HONEST_EPOCH]),
             train={name: stored[key] for name, key in train.items() if key in stored},
             violation={part: stored[key] for part, key in parts.items() if key in stored},
             inference={
@@ -177,7 +177,3 @@ class EvalSummary:
 def _known(stored: Mapping[str, float | str]) -> dict[str, float | str]:
     """Without what no unit has a value for."""
     return {k: v for k, v in stored.items() if not (isinstance(v, float) and math.isnan(v))}
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -21,7 +21,7 @@ from lpgnn_cli.metrics import (
     VIOLATION_MEAN,
     score_metrics,
 )
-from lpgnn_cli.reporting.evaluation import evaluation_table
+from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,

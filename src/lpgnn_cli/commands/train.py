@@ -11,7 +11,7 @@ from rich.console import Console
 from lpgnn_cli import tracking
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import RunFailed, UserError
-from lpgnn_cli.reporting.closing import closing_table
+from lpgnn_cli.reporting.closing_table import closing_table
 from lpgnn_cli.reporting.figures import make_figures
 from lpgnn_cli.reporting.progress import make_progress
 from lpgnn_cli.reporting.summary import summarise

@@ -1,7 +1,7 @@
 """Progress of a run: a live display on a terminal, plain lines elsewhere, nothing if quiet.
 
 An epoch can take a millisecond, so `epoch_done` only keeps what it is told. The live display reads
-it a few times a second from rich's own thread; the plain one writes a line when one is due.
+it a few times per second from rich's own thread; the plain one writes a line when one is due.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class UnitData:
         return len(self.columns[EPOCH]) if self.columns else 0
 
     def selected(self, metric: str) -> float:
-        """The metric at the honestly selected epoch; NaN where there is none."""
+        """The metric at the selected epoch; NaN where there is none."""
         return self.result.metrics.get(metric, np.nan) if self.result else np.nan
 
 

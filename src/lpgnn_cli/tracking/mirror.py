@@ -29,7 +29,7 @@ from lpgnn_cli.runsummary import HONEST_RULE, SECONDS
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.bulk import MetricPoint
-from lpgnn_cli.tracking.sender import METRICS_A_BATCH, Sender
+from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, open_store
 from lpgnn_cli.tracking.table import GrowingTable
@@ -250,7 +250,7 @@ class _Pass:
         return table.digests[mirrored.rows] != mirrored.digest
 
     def _send_rows(self, mirrored: MirroredRun, table: GrowingTable) -> None:
-        step = max(1, METRICS_A_BATCH // max(1, len(table.columns)))
+        step = max(1, METRICS_PER_BATCH // max(1, len(table.columns)))
         for start in range(mirrored.rows, len(table.rows), step):
             batch = table.rows[start : start + step]
             self.sender.metrics(mirrored.run_id, self._points(batch, start))

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lpgnn_cli.reporting.closing import closing_table
+from lpgnn_cli.reporting.closing_table import closing_table
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.runfolder import Rule
 
