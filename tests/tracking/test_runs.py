@@ -68,6 +68,7 @@ def listed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["cv/accuracy_mean<=0.6"], ["good"]),
         (["--sort", "cv/accuracy_mean"], ["bad", "good", "killed"]),
         (["--sort", "cv/accuracy_mean", "--reverse"], ["good", "bad", "killed"]),
+        (["--sort", "test/violation_mean"], ["bad", "good", "killed"]),
         (["--sort", "lr.theta", "--limit", "2"], ["good", "killed"]),
         (["--sort", "name"], ["bad", "good", "killed"]),
         (["--limit", "1"], ["killed"]),
