@@ -153,7 +153,7 @@ def live(run, units, no_color=False):
     return progress, file
 
 
-def test_live_display_shows_units_figures_and_troubles(run, units):
+def test_live_display_shows_units_values_and_troubles(run, units):
     progress, file = live(run, units, no_color=True)
     progress.epoch_done("fold-00", 4, METRICS)
     progress.unit_ended("fold-01", ended("fold-01"))

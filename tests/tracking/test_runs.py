@@ -80,7 +80,7 @@ def test_filters_and_order(
     assert listed(capsys, *words) == names
 
 
-def test_states_and_figures_in_the_table(
+def test_states_and_values_in_the_table(
     three_runs: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["runs"]) == 0
