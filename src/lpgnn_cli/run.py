@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from lpgnn_cli.reporting.figures import make_figures
 from lpgnn_cli.reporting.summary import summarise
@@ -20,6 +19,7 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     UnitResult,
 )
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.execute import StopFlag, execute
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.observer import Observer
@@ -31,7 +31,7 @@ def compute(
     record: RunRecord,
     observers: Sequence[Observer],
     stop: StopFlag | None = None,
-) -> dict[str, Any]:
+) -> RunSummary:
     """Train the units that are not finished yet; folder and record tell what came of it."""
     for observer in observers:
         observer.run_started(folder, record.units, experiment.config.epochs)
@@ -45,7 +45,7 @@ def compute(
     record.ended = time.time()
     folder.write_record(record)
     for observer in observers:
-        observer.run_ended(folder, summary)
+        observer.run_ended(folder, summary.to_dict())
     return summary
 
 

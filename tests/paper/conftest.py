@@ -15,6 +15,7 @@ from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,
+    Rule,
     RunFolder,
     RunRecord,
     Unit,
@@ -104,7 +105,7 @@ def make_run(runs: Path) -> MakeRun:
             writer.close()
             unit_state = unit_states[i] if unit_states else FINISHED
             run.write_result(
-                UnitResult(unit.name, unit_state, 3, 3, "last epoch", rows[-1], seconds=60.0)
+                UnitResult(unit.name, unit_state, 3, 3, Rule.LAST_EPOCH, rows[-1], seconds=60.0)
             )
         summarise(run)
         return run

@@ -63,7 +63,7 @@ def test_every_preset_trains_for_one_step(preset: str) -> None:
     claim(run, record)
     summary = compute(experiment, run, record, [])
     assert (record.state, record.reason) == (FINISHED, "")
-    assert 0 <= summary["honest/accuracy_mean"] <= 1
+    assert 0 <= summary.honest.accuracy.mean <= 1
     assert record.versions["torch"] == torch.__version__
 
 

@@ -5,6 +5,7 @@ from rich.console import Console
 
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
+from lpgnn_cli.runfolder import Rule
 
 PAIR = {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.9, "converged": 1.0, "steps": 40.0}
 
@@ -40,7 +41,7 @@ def two_folds(make_run, **kwargs):
     )
 
 
-def test_optimistic_and_honest_figures_stand_side_by_side(make_run):
+def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
     text = closing(two_folds(make_run))
     assert "85.0 ± 5.0 %  at epoch 1" in line(text, "best epoch (optimistic)")
     assert "70.0 ± 0.0 %" in line(text, "last epoch (honest)")
@@ -52,7 +53,7 @@ def test_optimistic_and_honest_figures_stand_side_by_side(make_run):
 
 
 def test_validation_rule_names_itself_and_shows_the_selected_epoch(make_run):
-    text = closing(two_folds(make_run, rule="validation loss", selected=[1, 1]))
+    text = closing(two_folds(make_run, rule=Rule.VALIDATION_LOSS, selected=[1, 1]))
     assert "85.0 ± 5.0 %" in line(text, "validation loss (honest)")
     assert line(text, "unit").split()[1] == "selected"
 

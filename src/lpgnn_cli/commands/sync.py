@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import RUNNING, RunFolder
-from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import resolve_uri
 

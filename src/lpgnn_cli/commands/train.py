@@ -37,7 +37,7 @@ def run(config: TrainConfig) -> float:
     closing_table(folder, console, time.time() - started)
     if record.state != FINISHED:
         raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
-    return float(summary["honest/accuracy_mean"])
+    return summary.honest.accuracy.mean
 
 
 def _epochs_override(config: TrainConfig) -> int | None:

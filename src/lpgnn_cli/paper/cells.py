@@ -42,7 +42,7 @@ class Measured:
 
     @property
     def rule(self) -> str:
-        return str(self.run.summary.get("honest/rule", ""))
+        return str(self.run.summary.honest.rule)
 
     def figure(self, protocol: Protocol) -> Spread | None:
         return self.best_epoch if protocol == "best_epoch" else self.honest

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from lpgnn_cli.formatting import compact, csv_text, duration, mean_std
 from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
 from lpgnn_cli.paper.presets import config_digest
 from lpgnn_cli.paper.reference import Figure, Protocol, Table
 from lpgnn_cli.paper.runs import PresetRun
 from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
-from lpgnn_cli.reporting.text import compact, csv_text, duration
 
 NOT_RUN = "not run"
 RUN = "run"  # the header of the column with places
@@ -314,18 +314,16 @@ def _plain(value: float | None, digits: int = 3) -> str:
 
 
 def spread_text(spread: Spread | None) -> str:
-    if spread is None:
-        return NOTHING
-    return f"{spread.mean:.1f}" if spread.std is None else f"{spread.mean:.1f} ± {spread.std:.1f}"
+    return NOTHING if spread is None else mean_std(spread.mean, spread.std)
 
 
 def figure_text(figure: Figure) -> str:
     """As precise as the paper prints it."""
-    mean = f"{figure.mean:.1f}" if round(figure.mean, 1) == figure.mean else f"{figure.mean:.2f}"
-    if figure.std is None:
-        return mean
-    std = f"{figure.std:.1f}" if round(figure.std, 1) == figure.std else f"{figure.std:.2f}"
-    return f"{mean} ± {std}"
+    return mean_std(figure.mean, figure.std, _as_printed)
+
+
+def _as_printed(value: float) -> str:
+    return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
 
 
 def signed(value: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.cells import Cell
 from lpgnn_cli.paper.document import Findings, Picture
 from lpgnn_cli.paper.runs import PresetRun
@@ -120,7 +121,7 @@ def draw_violation(findings: Findings) -> Figure | None:
 
 def _violation(run: PresetRun) -> tuple[list[float], list[float]]:
     path = run.folder.path / "curves.csv"
-    name = "test/violation_mean_mean"
+    name = mean_of(VIOLATION_MEAN.on(TEST))
     if not path.is_file():
         return [], []
     with path.open(encoding="utf-8", newline="") as file:

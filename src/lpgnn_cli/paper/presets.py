@@ -16,7 +16,7 @@ from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.data.storage import cache_folder
-from lpgnn_cli.tracking.flatten import flat_config
+from lpgnn_cli.settings import flat_config
 
 # Settings that say where and how a run is shown, kept and computed, not what is computed.
 PRESENTATION = {

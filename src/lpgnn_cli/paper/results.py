@@ -25,16 +25,17 @@ import yaml
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import csv_text, duration
+from lpgnn_cli.metrics import ACCURACY, LOSS, PARTS, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.document import Findings, Picture, cells_csv, comparisons_csv, write_report
 from lpgnn_cli.paper.figures import EMBEDDING, draw_pictures
 from lpgnn_cli.paper.presets import config_digest
 from lpgnn_cli.paper.render import markdown
 from lpgnn_cli.paper.runs import PresetRun, newest_match
-from lpgnn_cli.reporting.text import csv_text, duration
 from lpgnn_cli.runfolder import RunRecord
 
 CURVE_ROWS = 200
-CURVE_METRICS = ("accuracy_mean", "violation_mean_mean", "loss_mean")
+CURVE_METRICS = tuple(mean_of(metric.name) for metric in (ACCURACY, VIOLATION_MEAN, LOSS))
 # Words of a command line that say where things are on one machine.
 LOCAL_WORDS = ("data.root=", "tracking", "hydra", "resume=", "device=", "threads=", "quiet=")
 
@@ -124,7 +125,7 @@ def thin_curves(path: Path) -> str:
 
 def _is_kept(name: str) -> bool:
     part, _, metric = name.partition("/")
-    return part in ("train", "val", "test") and metric in CURVE_METRICS
+    return part in PARTS and metric in CURVE_METRICS
 
 
 def _commands(findings: Sequence[Findings]) -> str:
@@ -140,7 +141,7 @@ def _commands(findings: Sequence[Findings]) -> str:
     ]
     for preset, run in runs.items():
         record = portable(run.record)
-        seconds = float(run.summary.get("seconds", 0.0))
+        seconds = run.summary.seconds
         day = datetime.fromtimestamp(record.started).strftime("%Y-%m-%d")
         commit = (record.git_commit or "")[:12]
         lines += [

@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
-from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.settings import read_flat_config
 
 SMALL_FILES = ("config.yaml", "run.json", "summary.json", "folds.csv", "curves.csv")
 
@@ -47,7 +47,7 @@ class PresetRun:
     place: str
     record: RunRecord
     config: dict[str, str]
-    summary: dict[str, Any]
+    summary: RunSummary
     units: tuple[UnitScore, ...]
     # How it departs from the preset; a run that does is no measurement of it.
     departures: tuple[str, ...]
@@ -79,7 +79,7 @@ def read_run(folder: RunFolder, wanted: set[str], place: str) -> PresetRun | Non
         config = read_flat_config(folder.config_path)
         if config.get("name") not in wanted:
             return None
-        record, summary = folder.read_record(), folder.read_summary()
+        record, summary = folder.read_record(), RunSummary.read(folder)
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,33 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lpgnn_cli.reporting.text import compact, is_screen, per_cent
+from lpgnn_cli.formatting import compact, count, metric_mean_std, per_cent
+from lpgnn_cli.metrics import (
+    ACCURACY,
+    CONVERGED,
+    FROM_ZERO_ACCURACY,
+    TEST,
+    TRAIN,
+    VIOLATION_MEAN,
+)
+from lpgnn_cli.reporting.text import is_screen
 from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.runsummary import EvalSummary
 
 if TYPE_CHECKING:
     from lpgnn_cli.training.scoring import Score
 
+TEST_ACCURACY = ACCURACY.on(TEST)
+
 
 def evaluation_table(
-    console: Console, folder: RunFolder, names: Sequence[str], scores: Sequence[Score]
+    console: Console,
+    folder: RunFolder,
+    names: Sequence[str],
+    scores: Sequence[Score],
+    summary: EvalSummary,
 ) -> None:
-    """One row a unit: what was recorded, what was found again, and from zero states."""
+    """One row per unit: what was recorded, what was found again, and from zero states."""
     known = any(score.recorded for score in scores)
     table = Table(box=box.SIMPLE if is_screen(console) else None, pad_edge=False)
     table.add_column("unit")
@@ -35,19 +51,16 @@ def evaluation_table(
         row = [name]
         if known:
             row.append(per_cent(_recorded(score)))
-        row.append(per_cent(score.metrics["test/accuracy"]))
-        row.append(compact(score.metrics.get("test/violation_mean", float("nan"))))
+        row.append(per_cent(score.metrics[TEST_ACCURACY]))
+        row.append(compact(score.metrics.get(VIOLATION_MEAN.on(TEST), math.nan)))
         if known:
-            row.append(per_cent(score.inference.get("from_zero_accuracy", float("nan"))))
-        row.append(per_cent(score.inference.get("converged", float("nan")), 0))
+            row.append(per_cent(score.inference.get(FROM_ZERO_ACCURACY.name, math.nan)))
+        row.append(per_cent(score.inference.get(CONVERGED.name, math.nan), 0))
         table.add_row(*row)
     console.print(table)
-    accuracies = [score.metrics["test/accuracy"] for score in scores]
-    console.print(
-        f"accuracy     {per_cent(statistics.fmean(accuracies))} "
-        f"± {per_cent(statistics.pstdev(accuracies))} over {len(scores)} units",
-        highlight=False,
-    )
+    accuracy = summary.scored.accuracy
+    text = metric_mean_std(TEST_ACCURACY, accuracy.mean, accuracy.std, summary.units)
+    console.print(f"accuracy     {text} over {count(summary.units, 'unit')}", highlight=False)
     console.print(
         f"predictions  {folder.path}/units/*/predictions.csv", highlight=False, soft_wrap=True
     )
@@ -61,11 +74,9 @@ def evaluation_table(
 
 
 def _recorded(score: Score) -> float:
-    return score.recorded.get("test/accuracy", score.recorded.get("train/accuracy", float("nan")))
+    return score.recorded.get(TEST_ACCURACY, score.recorded.get(ACCURACY.on(TRAIN), math.nan))
 
 
 def _differs(score: Score) -> bool:
-    return (
-        "test/accuracy" in score.recorded
-        and abs(score.recorded["test/accuracy"] - score.metrics["test/accuracy"]) > 1e-9
-    )
+    recorded = score.recorded.get(TEST_ACCURACY)
+    return recorded is not None and abs(recorded - score.metrics[TEST_ACCURACY]) > 1e-9

@@ -1,4 +1,4 @@
-"""The closing table: what came out, how honest each figure is, and what to do next."""
+"""The closing table: what came out, how honest each number is, and what to do next."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from omegaconf import OmegaConf
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.reporting.summary import ALL_SUPERVISED, FoldRow, fold_rows
-from lpgnn_cli.reporting.text import (
-    compact,
-    describe,
-    duration,
-    is_screen,
-    one_line,
-    per_cent,
-    read_config,
-    write_plain,
+from lpgnn_cli.formatting import compact, duration, metric_mean_std, one_line, per_cent
+from lpgnn_cli.metrics import (
+    ACCURACY,
+    CONVERGED,
+    FROM_ZERO_ACCURACY,
+    GAIN,
+    METRICS,
+    PERSISTENT_ACCURACY,
+    STEPS,
+    Metric,
 )
-from lpgnn_cli.reporting.units import NOT_RUN, accuracy_metric, read_units
-from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, UnitResult
+from lpgnn_cli.reporting.summary import FoldRow, fold_rows
+from lpgnn_cli.reporting.text import describe, is_screen, write_plain
+from lpgnn_cli.reporting.units import NOT_RUN, read_units, scored_part
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    Rule,
+    RunFolder,
+    UnitResult,
+)
+from lpgnn_cli.runsummary import RunSummary, Selection
+from lpgnn_cli.settings import read_flat_config
 
 MANY_UNITS = 20
 ENDS_SHOWN = 5
@@ -61,12 +71,12 @@ def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
 
 
 def _compose(run: RunFolder, elapsed: float) -> Closing:
-    summary = run.read_summary()
+    summary = RunSummary.read(run)
     units = read_units(run)
-    rows = fold_rows(units, accuracy_metric(run, units), summary.get("cv/best_epoch"))
+    rows = fold_rows(units, scored_part(run, units), summary.best_epoch)
     results = [u.result for u in units if u.result]
     closing = Closing(describe(run))
-    closing.header, closing.rows = _table(rows, str(summary.get("honest/rule", "")))
+    closing.header, closing.rows = _table(rows, summary.honest.rule)
     closing.facts = _accuracies(summary) + _measures(summary, elapsed)
     agreement, repelling = _inference([r for r in results if r.state == FINISHED])
     closing.facts += [("inference", agreement)] if agreement else []
@@ -75,56 +85,53 @@ def _compose(run: RunFolder, elapsed: float) -> Closing:
     return closing
 
 
-def _accuracies(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    rule = summary.get("honest/rule", "")
+def _accuracies(summary: RunSummary) -> list[tuple[str, str]]:
+    optimistic, honest = summary.optimistic, summary.honest
     facts = []
-    if "cv/accuracy_mean" in summary:
-        at = f"{_spread(summary, 'cv')}  at epoch {summary['cv/best_epoch']}"
-        if rule == ALL_SUPERVISED:
+    if ACCURACY.name in optimistic.metrics:
+        at = f"{_over_units(summary, optimistic, ACCURACY.name)}  at epoch {summary.best_epoch}"
+        if summary.all_supervised:
             facts.append(("best epoch", at))
         else:
             facts.append(("best epoch (optimistic)", f"{at}, chosen on the test part"))
-    if "honest/accuracy_mean" in summary:
-        if rule == ALL_SUPERVISED:
-            facts.append(("last epoch", f"{_spread(summary, 'honest')}  {rule}"))
+    if ACCURACY.name in honest.metrics:
+        accuracy = _over_units(summary, honest, ACCURACY.name)
+        if summary.all_supervised:
+            facts.append((str(Rule.LAST_EPOCH), f"{accuracy}  {honest.rule}"))
         else:
-            facts.append((f"{rule} (honest)", _spread(summary, "honest")))
+            facts.append((f"{honest.rule} (honest)", accuracy))
     return facts
 
 
-def _spread(summary: dict[str, Any], key: str) -> str:
-    mean, std = summary[f"{key}/accuracy_mean"], summary[f"{key}/accuracy_std"]
-    if summary["units_finished"] == 1:
-        return per_cent(mean)
-    return f"{100 * mean:.1f} ± {100 * std:.1f} %"
+def _over_units(summary: RunSummary, selection: Selection, metric: str) -> str:
+    value = selection.metrics[metric]
+    return metric_mean_std(metric, value.mean, value.std, summary.units_finished)
 
 
-def _measures(summary: dict[str, Any], elapsed: float) -> list[tuple[str, str]]:
+def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
     facts = []
-    if "train/accuracy_mean" in summary and summary.get("honest/rule") != ALL_SUPERVISED:
-        facts.append(("train accuracy", per_cent(summary["train/accuracy_mean"])))
-    violation = [
-        f"{compact(summary[f'{part}/violation_mean'])} {part}"
-        for part in ("train", "test")
-        if f"{part}/violation_mean" in summary
-    ]
+    if ACCURACY.name in summary.train and not summary.all_supervised:
+        facts.append(("train accuracy", per_cent(summary.train[ACCURACY.name])))
+    for name in summary.honest.metrics:
+        if name != ACCURACY.name:
+            facts.append((METRICS[name].title, _over_units(summary, summary.honest, name)))
+    violation = [f"{compact(value)} {part}" for part, value in summary.violation.items()]
     if violation:
         facts.append(("violation", ", ".join(violation)))
-    computing = summary.get("seconds", 0.0)
-    facts.append(("time", f"{duration(elapsed)} ({duration(computing)} of computing)"))
+    facts.append(("time", f"{duration(elapsed)} ({duration(summary.seconds)} of computing)"))
     return facts
 
 
 def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
     """Whether inference from zero agrees with the persistent states, and a warning if unstable."""
     stats = [r.inference for r in results]
-    pairs = [
-        (s["persistent_accuracy"], s["from_zero_accuracy"])
-        for s in stats
-        if "persistent_accuracy" in s and "from_zero_accuracy" in s
-    ]
+
+    def having(*metrics: Metric) -> list[tuple[float, ...]]:
+        names = [metric.name for metric in metrics]
+        return [tuple(s[n] for n in names) for s in stats if all(n in s for n in names)]
+
     line = ""
-    if pairs:
+    if pairs := having(PERSISTENT_ACCURACY, FROM_ZERO_ACCURACY):
         apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
         verdict = "agrees with" if apart < AGREEMENT + 1e-9 else "differs from"
         persistent, from_zero = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
@@ -132,11 +139,10 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
             f"from zero {per_cent(from_zero)} {verdict} "
             f"the persistent states' {per_cent(persistent)}"
         )
-        settled = [(s["converged"], s["steps"]) for s in stats if "converged" in s and "steps" in s]
-        if settled:
+        if settled := having(CONVERGED, STEPS):
             share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
-            line += f"; {100 * share:.0f} % of the graphs settled in {steps:.0f} steps"
-    gains = [s["gain"] for s in stats if "gain" in s]
+            line += f"; {per_cent(share, 0)} of the graphs settled in {steps:.0f} steps"
+    gains = [gain for (gain,) in having(GAIN)]
     high = [g for g in gains if g > 1]
     if not high:
         return line, []
@@ -147,12 +153,12 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
     ]
 
 
-def _troubles(rows: Sequence[FoldRow], summary: dict[str, Any]) -> list[str]:
+def _troubles(rows: Sequence[FoldRow], summary: RunSummary) -> list[str]:
     bad = [r for r in rows if r.state != FINISHED]
     if not bad:
         return []
     lines = [f"{r.unit} {r.state}: {r.reason}" for r in bad if r.reason][:LISTED_TROUBLES]
-    done = summary.get("units_finished", 0)
+    done = summary.units_finished
     counted = f"the means are over the other {done}" if done else "there is no result"
     return [f"{len(bad)} of {len(rows)} units did not finish: {counted}.", *map(one_line, lines)]
 
@@ -164,7 +170,7 @@ def _next_steps(run: RunFolder, rows: Sequence[FoldRow]) -> list[tuple[str, str]
         facts.append(("continue", f"lpgnn train {_override('resume', path)}"))
     if any(r.state == FINISHED for r in rows):
         facts.append(("evaluate", f"lpgnn eval {_override('run', path)}"))
-    if OmegaConf.select(read_config(run), "tracking.name", default="none") != "none":
+    if read_flat_config(run.config_path).get("tracking.name", "none") != "none":
         facts.append(("dashboard", "lpgnn ui"))
     return facts
 
@@ -182,9 +188,9 @@ def _override(key: str, value: str) -> str:
     return shlex.quote(f'{key}="{escaped}"')
 
 
-def _table(rows: Sequence[FoldRow], rule: str) -> tuple[list[str], list[list[str]]]:
-    """One row a unit; many units are condensed by seed, or to the first and the last."""
-    by_rule = rule not in ("last epoch", ALL_SUPERVISED, "")
+def _table(rows: Sequence[FoldRow], rule: Rule) -> tuple[list[str], list[list[str]]]:
+    """One row per unit; many units are condensed by seed, or to the first and the last."""
+    by_rule = rule.is_by_validation
     header = ["unit", *(["selected"] if by_rule else []), "last", "best epoch", "train"]
     header += ["violation", "max", "epochs", "time", "state"]
     lines = [_cells(r.unit, [r], by_rule) for r in rows]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from lpgnn_cli.formatting import metric_text
+from lpgnn_cli.metrics import larger_is_better
 from lpgnn_cli.runfolder import FINISHED, RUNNING
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweep.jobs import PENDING, Job, read_record
 from lpgnn_cli.sweep.objective import metric_of, objective
 
@@ -21,13 +22,13 @@ class View:
     job: Job
     state: str = PENDING
     reason: str = ""
-    summary: Mapping[str, Any] = field(default_factory=dict)
+    summary: RunSummary = field(default_factory=RunSummary)
     started: float = 0.0
     # Whether it had finished before this sweep came by.
     found: bool = False
     stamp: int = 0
 
-    def figure(self, metric: str) -> float:
+    def value(self, metric: str) -> float:
         return objective(self.summary, metric) if self.state == FINISHED else math.nan
 
 
@@ -57,27 +58,37 @@ class Board:
     def of_state(self, *states: str) -> list[View]:
         return [view for view in list(self.views.values()) if view.state in states]
 
-    def figure(self, view: View) -> float:
-        return view.figure(self.metric)
+    def value(self, view: View) -> float:
+        """What the job is sorted by."""
+        return view.value(self.metric)
+
+    def text(self, value: float) -> str:
+        """Such a value for people."""
+        return metric_text(self.metric_name(), value)
 
     def ranked(self) -> list[View]:
         """Finished jobs, the best first; the order of the sweep decides between equals."""
         done = self.of_state(FINISHED)
-        return sorted(done, key=lambda view: (-_sortable(self.figure(view)), view.job.number))
+        sign = -1 if self.larger_is_better() else 1
+
+        def rank(view: View) -> tuple[float, int]:
+            value = self.value(view)
+            return (sign * value if math.isfinite(value) else math.inf, view.job.number)
+
+        return sorted(done, key=rank)
 
     def best(self) -> View | None:
         ranked = self.ranked()
-        return ranked[0] if ranked and math.isfinite(self.figure(ranked[0])) else None
+        return ranked[0] if ranked and math.isfinite(self.value(ranked[0])) else None
 
     def metric_name(self) -> str:
-        """The figure that `auto` stands for in this sweep."""
+        """The metric that `auto` stands for in this sweep."""
         for view in self.of_state(FINISHED):
             return metric_of(view.summary, self.metric)
         return self.metric
 
-
-def _sortable(figure: float) -> float:
-    return figure if math.isfinite(figure) else -math.inf
+    def larger_is_better(self) -> bool:
+        return larger_is_better(self.metric_name())
 
 
 def _refresh(view: View) -> None:
@@ -87,7 +98,7 @@ def _refresh(view: View) -> None:
         if stamp == view.stamp and view.state != RUNNING:
             return
         record = read_record(run)
-        view.summary = run.read_summary()
+        view.summary = RunSummary.read(run)
     except (OSError, json.JSONDecodeError):
         return  # not there yet, or a shared folder in the midst of an update: next time
     assert record is not None

@@ -1,6 +1,6 @@
 """What a job will cost, from what earlier runs of the same dataset and propagation took.
 
-Seconds of computing of an epoch and unit, the median over earlier runs; nothing is guessed where
+Seconds of computing per epoch and unit, the median over earlier runs; nothing is guessed where
 there are none.
 """
 
@@ -13,13 +13,14 @@ from statistics import median
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import KFoldConfig
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders
 
 Kind = tuple[str, str]
 
 
 class CostModel:
-    """Seconds an epoch, unit and layer, by dataset and propagation."""
+    """Seconds per epoch, unit and layer, by dataset and propagation."""
 
     def __init__(self, root: Path) -> None:
         found: dict[Kind, list[float]] = defaultdict(list)
@@ -47,12 +48,12 @@ def _kind_of(past: PastRun) -> Kind:
 
 
 def _rate(past: PastRun) -> float | None:
-    seconds, units = past.metrics.get("seconds"), past.metrics.get("units_finished")
+    summary = RunSummary.from_dict(past.metrics)
     try:
-        work = float(units or 0) * int(past.params["epochs"]) * int(past.params["layers"])
+        work = summary.units_finished * int(past.params["epochs"]) * int(past.params["layers"])
     except (KeyError, ValueError):
         return None
-    return seconds / work if seconds and work else None
+    return summary.seconds / work if summary.seconds and work else None
 
 
 def total(costs: Sequence[float | None]) -> tuple[float, int]:

@@ -15,16 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.reporting.text import count, duration, is_screen, one_line, write_plain
+from lpgnn_cli.formatting import count, duration, one_line
+from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.leaderboard import (
-    as_figure,
-    cells_of,
-    command_line,
-    effects,
-    header_of,
-)
+from lpgnn_cli.sweep.leaderboard import cells_of, command_line, effects, header_of
 
 POLL_SECONDS = 0.5
 SHOWN_BEST, SHOWN_RUNNING, SHOWN_ROWS, SHOWN_FAILURES = 5, 8, 20, 20
@@ -75,8 +70,8 @@ class Monitor:
                 write_plain(self.console, self._line(view))
 
     def _line(self, view: View) -> str:
-        figure = self.board.figure(view)
-        what = as_figure(self.board, figure) if view.state == FINISHED else one_line(view.reason)
+        value = self.board.text(self.board.value(view))
+        what = value if view.state == FINISHED else one_line(view.reason)
         return f"job {view.job.number}: {view.state} {what}  {view.job.title}  [{self._count()}]"
 
     def _count(self) -> str:
@@ -90,7 +85,7 @@ class Monitor:
             parts.append(f"{len(bad)} failed")
         best = board.best()
         if best is not None:
-            parts.append(f"best {as_figure(board, board.figure(best))}")
+            parts.append(f"best {board.text(board.value(best))}")
         return ", ".join(parts)
 
     def _picture(self) -> RenderableType:
@@ -102,8 +97,8 @@ class Monitor:
         head.add_row(bar, Text(self._count()), Text(duration(elapsed), style="dim"))
         parts: list[RenderableType] = [head]
         for rank, view in enumerate(board.ranked()[:SHOWN_BEST], 1):
-            figure = as_figure(board, board.figure(view))
-            parts.append(Text(f"  {rank}. {figure:>8}  {view.job.title}", no_wrap=True))
+            value = board.text(board.value(view))
+            parts.append(Text(f"  {rank}. {value:>8}  {view.job.title}", no_wrap=True))
         for view in board.of_state(RUNNING)[:SHOWN_RUNNING]:
             since = duration(max(0.0, time.time() - view.started))
             parts.append(Text(f"  … {since:>8}  {view.job.title}", style="dim", no_wrap=True))
@@ -139,8 +134,7 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
     if by_axis:
         write_plain(console, f"\neffect of each axis on {board.metric_name()}")
         cells = [
-            [e.axis, e.value, str(e.jobs), as_figure(board, e.mean), as_figure(board, e.best)]
-            for e in by_axis
+            [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)] for e in by_axis
         ]
         _print_table(console, ["axis", "value", "jobs", "mean", "best"], cells)
     bad = board.of_state(FAILED, DIVERGED)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
+from lpgnn_cli.metrics import larger_is_better
+
 SETTINGS: dict[tuple[str, str], dict[str, str]] = {
     ("hydra/launcher", "joblib"): {
         # None dispatched ahead: what has not started can be stopped.
@@ -24,8 +26,6 @@ SETTINGS: dict[tuple[str, str], dict[str, str]] = {
         "hydra.launcher.ray.remote.max_retries": "0",
     },
     ("hydra/sweeper", "optuna"): {
-        # The figure that the protocol reports is an accuracy.
-        "hydra.sweeper.direction": "maximize",
         # A trial that fails never ends the search.
         "hydra.sweeper.max_failure_rate": "1.0",
         # The same seed draws the same values, so that a search that is repeated finds its jobs.
@@ -36,12 +36,15 @@ SETTINGS: dict[tuple[str, str], dict[str, str]] = {
 
 def engine_overrides(base: DictConfig, words: Sequence[str]) -> list[str]:
     """Overrides for the engines that were chosen, without those that the user has set."""
+    settings = {engine: dict(own) for engine, own in SETTINGS.items()}
+    direction = "maximize" if larger_is_better(base.sweep.metric) else "minimize"
+    settings["hydra/sweeper", "optuna"]["hydra.sweeper.direction"] = direction
     given = {word.lstrip("+").partition("=")[0] for word in words}
     chosen = base.hydra.runtime.choices
     return [
         f"++{key}={value}"
-        for (group, option), settings in SETTINGS.items()
+        for (group, option), own in settings.items()
         if chosen.get(group) == option
-        for key, value in settings.items()
+        for key, value in own.items()
         if key not in given
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.sweep.board import Board, View
@@ -26,7 +27,7 @@ MOST_CELLS, MOST_LABELS = 12, 8
 
 def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> list[Path]:
     """Draws what the number of axes with several values asks for."""
-    finite = [v for v in board.of_state(FINISHED) if math.isfinite(board.figure(v))]
+    finite = [v for v in board.of_state(FINISHED) if math.isfinite(board.value(v))]
     varied = [axis for axis in axes if len(values_of(finite, axis)) > 1]
     if len(finite) < 2 or not varied:
         return []
@@ -58,7 +59,7 @@ def values_of(views: Sequence[View], axis: str) -> list[str]:
 
 def _scale(board: Board) -> tuple[float, str]:
     name = board.metric_name()
-    return (100, f"{name} (%)") if "accuracy" in name else (1, name)
+    return (100, f"{name} (%)") if in_per_cent(name) else (1, name)
 
 
 def draw_heatmap(board: Board, views: Sequence[View], across: str, down: str, title: str) -> Figure:
@@ -69,7 +70,7 @@ def draw_heatmap(board: Board, views: Sequence[View], across: str, down: str, ti
     for (i, row), (j, column) in ((r, c) for r in enumerate(rows) for c in enumerate(columns)):
         here = [v for v in views if v.job.values[across] == column and v.job.values[down] == row]
         if here:
-            grid[i, j] = factor * fmean(board.figure(v) for v in here)
+            grid[i, j] = factor * fmean(board.value(v) for v in here)
     figure = new_figure(2.6 + 0.9 * len(columns), 1.8 + 0.6 * len(rows), title)
     panel = figure.subplots()
     image = panel.imshow(grid, cmap=COLOURS, aspect="auto")
@@ -87,25 +88,28 @@ def draw_heatmap(board: Board, views: Sequence[View], across: str, down: str, ti
 
 
 def draw_parallel(board: Board, views: Sequence[View], axes: Sequence[str], title: str) -> Figure:
-    """One line a job over all axes, coloured by its figure; the best are drawn last."""
+    """One line per job over all axes, coloured by its value; the best are drawn last."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     factor, label = _scale(board)
-    figures = {v.job.key: factor * board.figure(v) for v in views}
-    low, high = min(figures.values()), max(figures.values())
+    values = {v.job.key: factor * board.value(v) for v in views}
+    low, high = min(values.values()), max(values.values())
     norm, colours = Normalize(low, high), matplotlib.colormaps[COLOURS]
     figure = new_figure(1.8 + 1.7 * (len(axes) + 1), 4.6, title)
     panel = figure.subplots()
     places = {axis: {value: i for i, value in enumerate(values_of(views, axis))} for axis in axes}
     spread = np.random.default_rng(0)
-    for view in sorted(views, key=lambda v: figures[v.job.key]):
+    worst_first = sorted(
+        views, key=lambda v: values[v.job.key], reverse=not board.larger_is_better()
+    )
+    for view in worst_first:
         heights = [
             places[a][view.job.values[a]] / max(1, len(places[a]) - 1) + spread.uniform(-0.03, 0.03)
             for a in axes
         ]
-        own = figures[view.job.key]
+        own = values[view.job.key]
         heights.append((own - low) / (high - low) if high > low else 0.5)
         panel.plot(heights, color=colours(norm(own)), alpha=0.75, linewidth=1.3)
     for position, axis in enumerate(axes):

@@ -34,6 +34,7 @@ from lpgnn_cli.runfolder import (
     RunFolder,
     RunRecord,
 )
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweep.jobs import (
     BY_DIVERGENCE,
     BY_ERROR,
@@ -106,7 +107,7 @@ class JobFunction:
             if self.fail_fast and not may_retry(read_notes(job.run), self.retries):
                 (self.sweep / STOP_FILE).touch()
             raise JobFailed(record.reason)
-        return objective(job.run.read_summary(), self.metric)
+        return objective(RunSummary.read(job.run), self.metric)
 
     def _find(self) -> Job:
         overrides = tuple(HydraConfig.get().overrides.task)

@@ -8,26 +8,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from lpgnn_cli.atomic import write_atomically
-from lpgnn_cli.reporting.summary import ALL_SUPERVISED
-from lpgnn_cli.reporting.text import compact, csv_text, duration, one_line, per_cent
+from lpgnn_cli.formatting import compact, csv_text, duration, metric_mean_std, one_line
+from lpgnn_cli.metrics import ACCURACY, TRAIN, VIOLATION_MEAN, mean_of
 from lpgnn_cli.runfolder import FINISHED
+from lpgnn_cli.runsummary import (
+    BEST_EPOCH,
+    HONEST_ACCURACY,
+    HONEST_STD,
+    OPTIMISTIC_ACCURACY,
+    OPTIMISTIC_STD,
+    SECONDS,
+    RunSummary,
+    Selection,
+)
 from lpgnn_cli.sweep.board import Board, View
 from lpgnn_cli.sweep.jobs import Job
-from lpgnn_cli.sweep.objective import HONEST, OPTIMISTIC
 
-# Figures of a job, in the order of the columns of leaderboard.csv.
-FIGURES = {
-    "honest_accuracy": HONEST,
-    "honest_std": "honest/accuracy_std",
-    "best_epoch_accuracy": OPTIMISTIC,
-    "best_epoch_std": "cv/accuracy_std",
-    "best_epoch": "cv/best_epoch",
-    "train_accuracy": "train/accuracy_mean",
-    "train_violation": "train/violation_mean",
-    "seconds": "seconds",
+# Values of a job, in the order of the columns of leaderboard.csv.
+VALUES = {
+    "honest_accuracy": HONEST_ACCURACY,
+    "honest_std": HONEST_STD,
+    "best_epoch_accuracy": OPTIMISTIC_ACCURACY,
+    "best_epoch_std": OPTIMISTIC_STD,
+    "best_epoch": BEST_EPOCH,
+    "train_accuracy": mean_of(ACCURACY.on(TRAIN)),
+    "train_violation": VIOLATION_MEAN.on(TRAIN),
+    "seconds": SECONDS,
 }
 
 
@@ -51,20 +59,20 @@ def ranked(board: Board) -> list[View]:
 def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
     """The marginal effect of each axis: means over all finished jobs with the same value."""
     found = []
+    best_of = max if board.larger_is_better() else min
     for axis in axes:
         views = [view for view in board.views.values() if axis in view.job.values]
         values = dict.fromkeys(view.job.values[axis] for view in views)
         if len(values) == len(views):  # each job has its own: nothing to average over
             continue
         for value in values:
-            figures = [
-                figure
+            reached = [
+                own
                 for view in board.of_state(FINISHED)
-                if view.job.values.get(axis) == value
-                and math.isfinite(figure := board.figure(view))
+                if view.job.values.get(axis) == value and math.isfinite(own := board.value(view))
             ]
-            mean, best = (fmean(figures), max(figures)) if figures else (math.nan, math.nan)
-            found.append(Effect(axis, value, len(figures), mean, best))
+            mean, best = (fmean(reached), best_of(reached)) if reached else (math.nan, math.nan)
+            found.append(Effect(axis, value, len(reached), mean, best))
     return found
 
 
@@ -81,17 +89,18 @@ def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: st
 
 
 def _csv(board: Board, axes: Sequence[str]) -> str:
-    header = ["rank", "job", *axes, "state", *FIGURES, "reason", "folder", "command"]
+    header = ["rank", "job", *axes, "state", *VALUES, "reason", "folder", "command"]
     rows = []
     for rank, view in enumerate(ranked(board), 1):
         done = view.state == FINISHED
+        stored = view.summary.to_dict() if done else {}
         rows.append(
             [
                 rank if done else "",
                 view.job.number,
                 *(view.job.values.get(axis, "") for axis in axes),
                 view.state,
-                *(_figure(view, name) if done else "" for name in FIGURES.values()),
+                *(stored.get(name, "") for name in VALUES.values()),
                 one_line(view.reason),
                 view.job.run.path.name,
                 command_line(view.job),
@@ -100,45 +109,40 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
     return csv_text(header, rows)
 
 
-def _figure(view: View, name: str) -> Any:
-    return view.summary.get(name, "")
-
-
 def header_of(board: Board, axes: Sequence[str]) -> list[str]:
     """The column that jobs are sorted by is marked; accuracies are what they are called."""
     metric = board.metric_name()
     optimistic = "train, best" if _all_supervised(board) else "best epoch (optimistic)"
-    names = {HONEST: "train, last" if _all_supervised(board) else "honest", OPTIMISTIC: optimistic}
-    columns = [f"{names[m]} ▾" if m == metric else names[m] for m in (HONEST, OPTIMISTIC)]
+    honest = "train, last" if _all_supervised(board) else "honest"
+    names = {HONEST_ACCURACY: honest, OPTIMISTIC_ACCURACY: optimistic}
+    columns = [f"{title} ▾" if name == metric else title for name, title in names.items()]
     other = [f"{metric} ▾"] if metric not in names else []
     return ["rank", "job", *axes, *other, *columns, "violation", "time"]
 
 
 def _all_supervised(board: Board) -> bool:
     done = board.of_state(FINISHED)
-    return bool(done) and all(v.summary.get("honest/rule") == ALL_SUPERVISED for v in done)
+    return bool(done) and all(v.summary.all_supervised for v in done)
 
 
 def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
-    summary, metric = view.summary, board.metric_name()
+    summary = view.summary
+    is_shown = board.metric_name() in (HONEST_ACCURACY, OPTIMISTIC_ACCURACY)
     return [
         str(rank),
         str(view.job.number),
         *(view.job.values.get(axis, "") for axis in axes),
-        *([compact(board.figure(view))] if metric not in (HONEST, OPTIMISTIC) else []),
-        with_spread(summary, "honest"),
-        with_spread(summary, "cv"),
-        compact(summary.get("train/violation_mean", math.nan)),
-        duration(summary.get("seconds", math.nan)),
+        *([] if is_shown else [board.text(board.value(view))]),
+        _accuracy(summary, summary.honest),
+        _accuracy(summary, summary.optimistic),
+        compact(summary.violation.get(TRAIN, math.nan)),
+        duration(summary.seconds),
     ]
 
 
-def with_spread(summary: Any, kind: str) -> str:
-    mean = per_cent(summary.get(f"{kind}/accuracy_mean", math.nan))
-    if summary.get("units", 1) < 2 or mean == "-":
-        return mean
-    spread = 100 * summary.get(f"{kind}/accuracy_std", math.nan)
-    return f"{mean.removesuffix(' %')} ± {spread:.1f} %"
+def _accuracy(summary: RunSummary, selection: Selection) -> str:
+    accuracy = selection.accuracy
+    return metric_mean_std(ACCURACY.name, accuracy.mean, accuracy.std, summary.units_finished)
 
 
 def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
@@ -156,7 +160,7 @@ def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
     if axes and done:
         lines += ["", f"## Effect of each axis on {board.metric_name()}", ""]
         rows = [
-            [e.axis, e.value, str(e.jobs), as_figure(board, e.mean), as_figure(board, e.best)]
+            [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)]
             for e in effects(board, axes)
         ]
         lines += _table(["axis", "value", "jobs", "mean", "best"], rows)
@@ -164,11 +168,6 @@ def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
     if best is not None:
         lines += ["", "## Best", "", "```", command_line(best.job), "```"]
     return "\n".join(lines) + "\n"
-
-
-def as_figure(board: Board, value: float) -> str:
-    """Per cent for accuracies, a plain number for everything else."""
-    return per_cent(value) if "accuracy" in board.metric_name() else compact(value)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

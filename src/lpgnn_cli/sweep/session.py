@@ -34,7 +34,7 @@ from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.reporting.text import duration
+from lpgnn_cli.formatting import duration
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -45,6 +45,7 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     runs_root,
 )
+from lpgnn_cli.runsummary import HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY
 from lpgnn_cli.sweep.board import Board
 from lpgnn_cli.sweep.cost import CostModel, total
 from lpgnn_cli.sweep.display import Monitor, show_plan, show_results
@@ -255,13 +256,14 @@ def summary_of(board: Board) -> dict[str, Any]:
         "jobs": len(board.views),
         "jobs_finished": len(board.of_state(FINISHED)),
         "jobs_failed": len(board.of_state(FAILED, DIVERGED)),
-        "seconds": sum(v.summary.get("seconds", 0.0) for v in board.views.values()),
+        "seconds": sum(v.summary.seconds for v in board.views.values()),
     }
     if best is not None:
-        names = ("honest/accuracy_mean", "honest/accuracy_std", "cv/accuracy_mean")
-        figures = {name: best.summary[name] for name in names if name in best.summary}
-        summary |= {**figures, "best/job": best.job.number, "best/command": command_line(best.job)}
-        summary["best/figure"] = board.figure(best)
+        names = (HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY)
+        accuracies = {name: best.summary.value(name) for name in names}
+        summary |= accuracies
+        summary |= {"best/job": best.job.number, "best/command": command_line(best.job)}
+        summary["best/figure"] = board.value(best)
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 

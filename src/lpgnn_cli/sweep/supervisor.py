@@ -214,7 +214,7 @@ class Supervisor:
         view = self.board.views[job.key]
         answer = JobReturn(overrides=list(job.overrides), status=JobStatus.COMPLETED)
         if view.state == FINISHED:
-            answer.return_value = self.board.figure(view)
+            answer.return_value = self.board.value(view)
         return answer
 
 

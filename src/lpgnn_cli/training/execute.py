@@ -19,7 +19,7 @@ from types import FrameType
 import torch
 
 from lpgnn_cli.processes import Lost, ProcessPool, Said, Send
-from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RunFolder, UnitResult
+from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, Rule, RunFolder, UnitResult
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
@@ -182,7 +182,7 @@ def _without_result(task: UnitTask, state: str, reason: str) -> UnitResult:
         state=state,
         epochs=0,
         selected_epoch=0,
-        rule="",
+        rule=Rule.NONE,
         metrics={},
         seconds=0.0,
         reason=reason,

@@ -23,6 +23,7 @@ from lpgnn_cli.runfolder import (
     FINISHED,
     INTERRUPTED,
     MetricsWriter,
+    Rule,
     RunFolder,
     Unit,
     UnitResult,
@@ -266,7 +267,7 @@ class UnitFit:
             torch.cuda.set_rng_state_all(content["rng"]["cuda"])
 
     def _result(self, trained: Progress, state: str, reason: str) -> UnitResult:
-        rule = f"validation {self.holdout.select}" if self.holdout else "last epoch"
+        rule = Rule.by_validation(self.holdout.select) if self.holdout else Rule.LAST_EPOCH
         result = UnitResult(
             unit=self.task.unit.name,
             state=state,

@@ -1,8 +1,11 @@
-"""A config as flat names and values, written as on the command line."""
+"""The settings that a run was started with, as its config.yaml has them: flat names and values.
+
+Values are written as on the command line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,14 @@ def read_flat_config(path: Path) -> dict[str, str]:
 def flat_config(text: str) -> dict[str, str]:
     """The same from the text of a config.yaml."""
     return dict(_flatten(yaml.load(text, _Loader) or {}, ""))
+
+
+def uses_g(settings: Container[str]) -> bool:
+    """Whether the propagation relaxes its constraints by G, which the one with multipliers does.
+
+    Every config has a G; where it is not used, it says nothing about the run.
+    """
+    return "propagation.multiplier" in settings
 
 
 def _flatten(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
