@@ -16,6 +16,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, Vali
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import alternatives, did_you_mean, no_such_setting
+from lpgnn_cli.config.variants import unfit_variant, variant_hint
 from lpgnn_cli.errors import UserError
 
 _KINDS = {
@@ -44,7 +45,7 @@ def options(loader: ConfigLoaderImpl, group: str) -> list[str]:
     """The options of a group, also of those in folders below it (`lagrangian/mutag`)."""
     repository = loader.repository
     found = [o for o in repository.get_group_options(group, ObjectType.CONFIG) if is_option(o)]
-    for folder in repository.get_group_options(group, ObjectType.GROUP):
+    for folder in filter(is_option, repository.get_group_options(group, ObjectType.GROUP)):
         found += [f"{folder}/{option}" for option in options(loader, f"{group}/{folder}")]
     return sorted(found)
 
@@ -65,7 +66,8 @@ def check_groups(loader: ConfigLoaderImpl, overrides: Sequence[Override]) -> Non
             raise UserError(f"{group} cannot be null: {advice}.")
         for chosen in _chosen(override):
             if chosen not in available:
-                hint = did_you_mean(chosen, available)
+                variants = options(loader, "variant") if group == "experiment" else []
+                hint = variant_hint(chosen, available, variants) or did_you_mean(chosen, available)
                 listed = _listed(available)
                 raise UserError(f"{group} has no option {chosen}. {hint} {listed}")
 
@@ -100,6 +102,9 @@ def explain(
             f"{error.override} cannot be read as a setting: write key=value, lists as [1,2], "
             f"and quote what has spaces or commas."
         )
+    unfit = unfit_variant(error)
+    if unfit:
+        return unfit
     if loader is not None and not isinstance(error, MissingConfigException):
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         for override in parsed:
