@@ -121,5 +121,7 @@ def _swept_values(override: Override) -> list[str]:
 def without_hydra(config: DictConfig) -> DictConfig:
     """The part of a composed config that is the command's own."""
     OmegaConf.set_struct(config, False)
+    if "name" in config:
+        config.name = config.name  # that of a variant is made from Hydra's choices
     del config["hydra"]
     return config

@@ -15,6 +15,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, Vali
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import alternatives, did_you_mean, no_such_setting
+from lpgnn_cli.config.variants import unfit_variant, variant_hint
 from lpgnn_cli.errors import UserError
 
 _KINDS = {
@@ -41,7 +42,7 @@ def groups(loader: ConfigLoader) -> list[str]:
 def options(loader: ConfigLoader, group: str) -> list[str]:
     """The options of a group, also of those in folders below it (`lagrangian/mutag`)."""
     found = [name for name in loader.configs(group) if is_option(name)]
-    for folder in loader.subgroups(group):
+    for folder in filter(is_option, loader.subgroups(group)):
         found += [f"{folder}/{option}" for option in options(loader, f"{group}/{folder}")]
     return sorted(found)
 
@@ -62,7 +63,8 @@ def check_groups(loader: ConfigLoader, overrides: Sequence[Override]) -> None:
             raise UserError(f"{group} cannot be null: {advice}.")
         for chosen in _chosen(override):
             if chosen not in available:
-                hint = did_you_mean(chosen, available)
+                variants = options(loader, "variant") if group == "experiment" else []
+                hint = variant_hint(chosen, available, variants) or did_you_mean(chosen, available)
                 listed = _listed(available)
                 raise UserError(f"{group} has no option {chosen}. {hint} {listed}")
 
@@ -97,6 +99,9 @@ def explain(
             f"{error.override} cannot be read as a setting: write key=value, lists as [1,2], "
             f"and quote what has spaces or commas."
         )
+    unfit = unfit_variant(error)
+    if unfit:
+        return unfit
     if loader is not None and not isinstance(error, MissingConfigException):
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         for override in parsed:
