@@ -14,31 +14,10 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.effects import essential
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.runfolder import write_atomically
 from lpgnn_cli.tracking.flatten import flat_config
-
-# Settings that say where and how a run is shown, kept and computed, not what is computed.
-PRESENTATION = {
-    "name",
-    "quiet",
-    "figures",
-    "threads",
-    "device",
-    "checkpoint_every",
-    "resume",
-    "protocol.workers",
-}
-PRESENTATION_GROUPS = {"data", "tracking"}
-
-
-def essence(flat: Mapping[str, str]) -> dict[str, str]:
-    """A flat config without the settings that do not matter for the figures."""
-    return {
-        key: value
-        for key, value in flat.items()
-        if key not in PRESENTATION and key.split(".")[0] not in PRESENTATION_GROUPS
-    }
 
 
 def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
@@ -47,7 +26,7 @@ def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
     A setting that the run does not know came into being after it.
     """
     wanted = preset_config(preset)
-    run = essence(flat)
+    run = essential(flat)
     return [
         f"{key}={value} instead of {wanted.get(key, 'none')}"
         for key, value in run.items()
@@ -58,7 +37,7 @@ def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
 @cache
 def preset_config(preset: str) -> dict[str, str]:
     """The settings of a preset that matter, as flat names and values."""
-    return essence(flat_config(preset_text(preset)))
+    return essential(flat_config(preset_text(preset)))
 
 
 def preset_text(preset: str) -> str:

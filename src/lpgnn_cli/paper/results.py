@@ -23,6 +23,7 @@ from pathlib import Path
 
 import yaml
 
+from lpgnn_cli.config.effects import is_within, presentation
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Findings, Picture, cells_csv, comparisons_csv, write_report
 from lpgnn_cli.paper.figures import EMBEDDING, draw_pictures
@@ -34,8 +35,6 @@ from lpgnn_cli.runfolder import RunRecord, write_atomically
 
 CURVE_ROWS = 200
 CURVE_METRICS = ("accuracy_mean", "violation_mean_mean", "loss_mean")
-# Words of a command line that say where things are on one machine.
-LOCAL_WORDS = ("data.root=", "tracking", "hydra", "resume=", "device=", "threads=", "quiet=")
 
 
 def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
@@ -80,8 +79,13 @@ def read_notes(results: Path) -> dict[str, str]:
 
 def portable(record: RunRecord) -> RunRecord:
     """Without what only one machine understands."""
-    words = [word for word in record.argv if not word.startswith(LOCAL_WORDS)]
+    local = {*presentation(), "hydra"}
+    words = [word for word in record.argv if not is_within(_key(word), local)]
     return replace(record, argv=words, host="", pid=0, parent_run_id=None)
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+~").partition("/")[0]
 
 
 def _started(folder: Path) -> float:
