@@ -26,8 +26,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.config.dataset import PatternConfig
-from lpgnn_cli.data.dataset import Dataset
-from lpgnn_cli.data.patterns import draw_pattern, generate_pattern
+from lpgnn_cli.data.dataset import Dataset, Request
+from lpgnn_cli.data.datasets.patterns import draw_pattern, generate_pattern
 
 Floats = npt.NDArray[np.float64]
 Adjacency = npt.NDArray[np.bool_]
@@ -58,7 +58,7 @@ def main() -> None:
 def judge(config: PatternConfig, seed: int) -> float:
     """Accuracy of the judge on the nodes of the test graphs of this seed."""
     pattern, values = draw_pattern(config, np.random.RandomState(seed))
-    dataset = generate_pattern(dataclasses.replace(config, features="auto"), seed)
+    dataset = generate_pattern(dataclasses.replace(config, features="auto"), Request(seed))
     adjacency, features, truth = by_graph(dataset, config.nodes)
     right = [
         (membership(features[g, :, 0], adjacency[g], pattern, values, config) > 0.5) == truth[g]
@@ -69,7 +69,7 @@ def judge(config: PatternConfig, seed: int) -> float:
 
 def forest(config: PatternConfig, seed: int) -> float:
     """Accuracy on the same nodes of a random forest fitted to the training graphs."""
-    dataset = generate_pattern(dataclasses.replace(config, features="rbf"), seed)
+    dataset = generate_pattern(dataclasses.replace(config, features="rbf"), Request(seed))
     adjacency, features, truth = by_graph(dataset, config.nodes)
     one_step = adjacency.astype(np.float64)
     two_steps = (one_step @ one_step > 0) & ~np.eye(config.nodes, dtype=bool)

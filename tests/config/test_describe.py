@@ -10,7 +10,7 @@ import pytest
 from lpgnn_cli.config.compose import compose, conf_dir, make_loader
 from lpgnn_cli.config.describe import describe, read_comments
 from lpgnn_cli.config.explain import groups, options
-from lpgnn_cli.config.root import SCHEMAS
+from lpgnn_cli.config.root import schemas
 
 # Recipes and experiments set what is described elsewhere.
 FILES = sorted(
@@ -19,7 +19,7 @@ FILES = sorted(
     if path.relative_to(conf_dir()).parts[0] not in ("recipe", "experiment")
 )
 # What an option is, rather than what can be set in it.
-IDENTITY = {"name", "kind", "pattern"}
+IDENTITY = {"name", "pattern"}
 
 
 def test_a_comment_belongs_to_the_key_below_and_those_that_follow_at_once() -> None:
@@ -58,16 +58,17 @@ def test_every_file_says_what_it_is(path: Path) -> None:
     assert read_comments(path.read_text()).title
 
 
-def settings(config: object, prefix: str = "") -> list[str]:
+def keys_of(config: object, prefix: str = "") -> list[str]:
     found = []
     assert is_dataclass(config)
     for field in fields(config):
         value, key = getattr(config, field.name), f"{prefix}{field.name}"
-        found += settings(value, f"{key}.") if is_dataclass(value) else [key]
+        found += keys_of(value, f"{key}.") if is_dataclass(value) else [key]
     return found
 
 
 LOADER = make_loader()
+SCHEMAS = schemas()
 CHOICES = [
     (group, option)
     for group in groups(LOADER)
@@ -87,7 +88,7 @@ def test_every_option_composes_in_range_and_help_describes_its_settings(
     text = describe(LOADER, "train", overrides, "train", "train")
     described = [line.strip().split("=")[0] for line in text.splitlines() if "=" in line]
     wanted = [
-        key for key in settings(config) if "." not in key or key.split(".")[-1] not in IDENTITY
+        key for key in keys_of(config) if "." not in key or key.split(".")[-1] not in IDENTITY
     ]
     assert [key for key in wanted if key not in described] == []
 

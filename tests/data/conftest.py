@@ -78,7 +78,6 @@ def tiny_config() -> Callable[[Path], TuConfig]:
     def make(path: Path, features: str = "auto", positional: int = 0) -> TuConfig:
         return TuConfig(
             name="TINY",
-            kind="tu",
             features=features,
             positional=positional,
             sign_flips=True,

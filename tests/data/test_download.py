@@ -85,7 +85,6 @@ def by_name() -> Callable[[str], TuConfig]:
     def make(name: str) -> TuConfig:
         return TuConfig(
             name=name,
-            kind="tu",
             features="auto",
             positional=0,
             sign_flips=True,

@@ -66,7 +66,7 @@ def test_feature_choices(write_tu: Write, tiny_config: Config) -> None:
 def test_auto_features_fall_back(write_tu: Write, tiny_config: Config) -> None:
     path = write_tu(node_labels=None)
     assert load_dataset(tiny_config(path), None, 0).continuous.tolist() == [True, True]
-    with pytest.raises(UserError, match=r"features=labels cannot be had: TINY has no node"):
+    with pytest.raises(UserError, match=r"features=labels is unavailable: TINY has no node"):
         load_dataset(tiny_config(path, "labels"), None, 0)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call
 
+from lpgnn_cli.config.compose import compose, conf_dir
 from lpgnn_cli.config.model import (
+    AGGREGATORS,
     AggregatorConfig,
     ArcMlpConfig,
     FilterConfig,
@@ -395,12 +395,10 @@ def test_gin_learns_eps_only_when_told_to(make_batch: BatchMaker) -> None:
     assert learnt.eps.requires_grad
 
 
-def test_every_option_file_names_a_transition_and_fits_its_schema() -> None:
-    folder = Path(__file__).parents[2] / "conf" / "aggregator"
-    files = {path.stem: yaml.safe_load(path.read_text()) for path in folder.glob("*.yaml")}
-    assert set(files) == set(SPECIAL)
-    for name, values in files.items():
-        values.pop("defaults")
-        schema, special = SPECIAL[name]
-        assert special.keys() <= values.keys()
-        build_transition(schema(**values), state_size=STATE, label_size=2, arc_size=2, out_size=OUT)
+def test_every_option_has_a_file_an_implementation_and_its_settings() -> None:
+    files = {path.stem for path in (conf_dir() / "aggregator").glob("[!_]*.yaml")}
+    assert files == set(SPECIAL) == set(AGGREGATORS.by_name)
+    for name, (schema, _) in SPECIAL.items():
+        config = compose("train", [f"aggregator={name}"]).aggregator
+        assert type(config) is AGGREGATORS.by_name[name].settings is schema
+        build_transition(config, state_size=STATE, label_size=2, arc_size=2, out_size=OUT)

@@ -71,6 +71,8 @@ def _load(name: str, settings: Sequence[str]) -> Dataset:
 def _list() -> None:
     from rich.table import Table
 
+    from lpgnn_cli.config.dataset import DATASETS
+    from lpgnn_cli.config.installed import load_plugins
     from lpgnn_cli.data.catalogue import CATALOGUE, COLLECTION
     from lpgnn_cli.data.sources import data_folder, find_on_disk
 
@@ -89,6 +91,10 @@ def _list() -> None:
             on_disk = "yes" if find_on_disk(entry.tu_name or "", folder) else "no"
         shown = ["varies" if count is None else f"{count:,}" for count in counts]
         table.add_row(name, *shown, entry.features, entry.source, on_disk)
+    load_plugins()
+    for name, option in DATASETS.by_name.items():
+        if option.origin:
+            table.add_row(name, *[""] * 4, "", option.origin, "-")
     table.add_row("tu", *[""] * 4, "any", "dataset.name= [dataset.path=]", "")
     _print(table, f"Data folder: {folder}")
 

@@ -53,6 +53,7 @@ def examine() -> Iterator[Finding]:
     yield _segments()
     yield _allocator()
     yield _tracking()
+    yield from _plugins()
     yield from _data()
 
 
@@ -130,6 +131,17 @@ def _tracking() -> Finding:
     if database is not None:
         state = f", {'exists' if database.is_file() else 'made by the first run'}"
     return Finding("tracking store", f"{uri} ({source}{state})")
+
+
+def _plugins() -> Iterator[Finding]:
+    from lpgnn_cli.config.installed import load_plugins
+
+    topic = "plug-ins"
+    for plugin in load_plugins():
+        fix = f"pip install --upgrade {plugin.package.split()[0]}" if plugin.problem else None
+        brought = plugin.problem or f"brings {', '.join(plugin.options) or 'nothing'}"
+        yield Finding(topic, f"{plugin.package}: {brought}", fix)
+        topic = ""
 
 
 def _data() -> Iterator[Finding]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from omegaconf import MISSING
 
-from lpgnn_cli.config.dataset import PatternConfig
-from lpgnn_cli.config.fields import Range
+from lpgnn_cli.config.fields import Choices, Range
 from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
@@ -23,6 +22,9 @@ def check(config: object) -> None:
     """Raise a `UserError` that names the first setting whose value cannot be used."""
     _check_names(config)
     _check_values(config, "")
+    for _, value in settings(config):
+        for sentence in getattr(value, "disagreements", tuple)():
+            raise UserError(sentence)
     if isinstance(config, TrainConfig):
         for agreement in AGREEMENTS:
             for sentence in agreement(config):
@@ -65,18 +67,20 @@ def _check_values(config: object, prefix: str) -> None:
             _check_values(value, f"{key}.")
         elif isinstance(value, list):
             for position, entry in enumerate(value):
-                _check_value(f"{key}[{position}]", entry, field.metadata)
+                _check_value(f"{key}[{position}]", entry, field.metadata, type(config))
         elif value is not None:
-            _check_value(key, value, field.metadata)
+            _check_value(key, value, field.metadata, type(config))
 
 
-def _check_value(key: str, value: Any, metadata: Any) -> None:
+def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type) -> None:
     limits: Range | None = metadata.get("range")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{key} must be a finite number, not {value}.")
     if limits is not None and not limits.admits(value):
         raise UserError(f"{key} must be {limits}, not {value:g}.")
-    choices: tuple[str, ...] = metadata.get("choices", ())
+    choices: Choices = metadata.get("choices", ())
+    if callable(choices):
+        choices = choices(schema)
     if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
         raise UserError(f"{key} must be one of {', '.join(choices)}, not {value}. {hint}")
@@ -106,15 +110,6 @@ def _holdout_shares(config: TrainConfig) -> Iterator[str]:
         yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
 
 
-def _pattern_size(config: TrainConfig) -> Iterator[str]:
-    dataset = config.dataset
-    if isinstance(dataset, PatternConfig) and dataset.subgraph_nodes > dataset.nodes:
-        yield (
-            f"dataset.subgraph_nodes must be at most dataset.nodes ({dataset.nodes}), "
-            f"not {dataset.subgraph_nodes}."
-        )
-
-
 def _warmup(config: TrainConfig) -> Iterator[str]:
     propagation = config.propagation
     if not isinstance(propagation, LagrangianConfig) or propagation.updates == "one_shot":
@@ -131,6 +126,5 @@ AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _workers,
     _device,
     _holdout_shares,
-    _pattern_size,
     _warmup,
 )

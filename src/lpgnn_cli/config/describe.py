@@ -15,6 +15,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from lpgnn_cli.config.compose import load
 from lpgnn_cli.config.explain import groups, options
 from lpgnn_cli.config.hydra_internals import ConfigLoader
+from lpgnn_cli.config.registry import GROUPS
 
 MANY_OPTIONS = 30
 _KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):")
@@ -116,16 +117,25 @@ def _comments(
     comments: dict[str, str] = {}
     defaults = loader.compute_defaults_list(config_name, list(overrides), RunMode.RUN)
     for default in defaults.defaults:
-        text = _source(loader, default.config_path or "")
-        if text is None:
+        found = _find_comments(loader, default.config_path or "")
+        if found is None:
             continue
-        found = read_comments(text)
         package = default.package or ""
         if package:
             titles[package] = found.title
         for key, comment in found.settings.items():
             comments[f"{package}.{key}" if package else key] = comment
     return titles, comments
+
+
+def _find_comments(loader: ConfigLoader, config_path: str) -> Comments | None:
+    """Those of a file, or those of a plug-in's option."""
+    text = _source(loader, config_path)
+    if text is not None:
+        return read_comments(text)
+    group, _, name = config_path.rpartition("/")
+    said = GROUPS[group].comments(name) if group in GROUPS else None
+    return Comments(*said) if said else None
 
 
 def _source(loader: ConfigLoader, config_path: str) -> str | None:

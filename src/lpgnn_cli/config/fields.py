@@ -1,11 +1,14 @@
-"""How a setting states its type and range; its value and its description live in `conf/`.
+"""How a setting states its type, its range and whether it matters for results.
 
-A schema field has a type and a range and no default: the default is the commented line in the
-YAML file of its group, so there is one place to read and one place to change.
+The fields of lpgnn itself have no default: the default is the commented line in the YAML file of
+the group, so there is one place to read and one place to change. A plug-in, which has no YAML file,
+says `default` and `help` instead.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,21 +42,33 @@ class Range:
         return " and ".join(parts)
 
 
+# The values that a setting accepts, or how to find them for the schema that has the setting.
+Choices = tuple[str, ...] | Callable[[type], tuple[str, ...]]
+
+
 def setting(
     low: float | None = None,
     high: float | None = None,
     *,
     low_open: bool = False,
     high_open: bool = False,
-    choices: tuple[str, ...] = (),
+    choices: Choices = (),
+    affects_results: bool = True,
+    default: Any = MISSING,
+    help: str = "",
 ) -> Any:
-    """A mandatory setting, with the range or the choices that `config.check` enforces."""
-    metadata: dict[str, Any] = {}
+    """A setting, with the range or the choices that `config.check` enforces.
+
+    One that does not affect results changes how a run looks, where it is kept or how fast it is.
+    """
+    metadata: dict[str, Any] = {"affects_results": affects_results, "help": help}
     if low is not None or high is not None:
         metadata["range"] = Range(low, high, low_open, high_open)
     if choices:
         metadata["choices"] = choices
-    return field(default=MISSING, metadata=metadata)
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: copy.deepcopy(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def positive() -> Any:

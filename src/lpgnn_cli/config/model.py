@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lpgnn_cli.config.fields import positive, setting
+from lpgnn_cli.config.registry import Options
 
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "elu", "leaky_relu", "gelu", "identity")
 NORMS = ("none", "batch", "layer")
 REDUCTIONS = ("sum", "mean")
 
+AGGREGATORS: Options[Any] = Options("aggregator", common="_common")
+CONSTRAINTS: Options[Any] = Options("g")
 
+
+@AGGREGATORS.declare("gcn", "sage", "none")
 @dataclass
 class AggregatorConfig:
     """The transition f_a: what every aggregator has."""
 
-    name: str = setting(
-        choices=("sum", "avg", "gin", "gcn", "sage", "gat", "selection", "median", "none")
-    )
+    name: str = setting(choices=AGGREGATORS.names)
     hidden: list[int] = setting(low=1)
     activation: str = setting(choices=ACTIVATIONS)
     output_activation: str = setting(choices=ACTIVATIONS)
@@ -26,6 +29,7 @@ class AggregatorConfig:
     norm: str = setting(choices=NORMS)
 
 
+@AGGREGATORS.declare("sum", "avg")
 @dataclass
 class ArcMlpConfig(AggregatorConfig):
     """`sum` and `avg`: h is an MLP on every arc."""
@@ -33,6 +37,7 @@ class ArcMlpConfig(AggregatorConfig):
     own_state: bool = setting()
 
 
+@AGGREGATORS.declare("gin")
 @dataclass
 class GinConfig(AggregatorConfig):
     """`gin`: an MLP on (1 + eps) z_v + sum of z_u."""
@@ -41,6 +46,7 @@ class GinConfig(AggregatorConfig):
     train_eps: bool = setting()
 
 
+@AGGREGATORS.declare("gat")
 @dataclass
 class GatConfig(AggregatorConfig):
     """`gat`: attention over neighbours."""
@@ -48,6 +54,7 @@ class GatConfig(AggregatorConfig):
     heads: int = setting(low=1)
 
 
+@AGGREGATORS.declare("selection", "median")
 @dataclass
 class FilterConfig(AggregatorConfig):
     """`selection` and `median`: graph filters over several shifts."""
@@ -55,13 +62,15 @@ class FilterConfig(AggregatorConfig):
     taps: int = setting(low=1)
 
 
+@CONSTRAINTS.declare("lin", "abs", "squared")
 @dataclass
 class ConstraintConfig:
     """The function G that relaxes x = f_a(x)."""
 
-    name: str = setting(choices=("lin", "lin_eps", "abs", "abs_eps", "squared"))
+    name: str = setting(choices=CONSTRAINTS.names)
 
 
+@CONSTRAINTS.declare("lin_eps", "abs_eps")
 @dataclass
 class InsensitiveConstraintConfig(ConstraintConfig):
     """A G that is zero on [-eps, eps]."""

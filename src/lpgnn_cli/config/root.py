@@ -1,12 +1,17 @@
 """The root schemas of the commands, and their registration with Hydra.
 
-`conf/<group>/<option>.yaml` names its schema in its defaults list (`- _arc_mlp`): the names
-that start with an underscore are the dataclasses registered here.
+`conf/<group>/<option>.yaml` names its schema in its defaults list (`- _gin`): the names that start
+with an underscore are the dataclasses registered here. Those of aggregators, G functions and
+datasets come from the registry, and so do the options of plug-ins.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing import parent_process
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
@@ -16,6 +21,8 @@ from lpgnn_cli.config import sweep as s
 from lpgnn_cli.config import tracking as k
 from lpgnn_cli.config import training as t
 from lpgnn_cli.config.fields import setting
+from lpgnn_cli.config.installed import load_plugins
+from lpgnn_cli.config.registry import GROUPS
 
 
 @dataclass
@@ -23,7 +30,7 @@ class TrainConfig:
     """Everything `lpgnn train` needs to know."""
 
     dataset: d.DatasetConfig = setting()
-    data: d.DataConfig = setting()
+    data: d.DataConfig = setting(affects_results=False)
     aggregator: m.AggregatorConfig = setting()
     g: m.ConstraintConfig = setting()
     propagation: m.PropagationConfig = setting()
@@ -32,28 +39,28 @@ class TrainConfig:
     protocol: t.ProtocolConfig = setting()
     optim: t.OptimConfig = setting()
     lr: t.LearningRates = setting()
-    tracking: k.TrackingConfig = setting()
+    tracking: k.TrackingConfig = setting(affects_results=False)
     layers: int = setting(low=1)
     state: list[int] = setting(low=1)
     epochs: int = setting(low=1)
     seed: int = setting(low=0)
-    device: str = setting()
-    threads: int | None = setting(low=1)
+    device: str = setting(affects_results=False)
+    threads: int | None = setting(low=1, affects_results=False)
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
-    checkpoint_every: int = setting(low=1)
+    checkpoint_every: int = setting(low=1, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
-    resume: str | None = setting()
-    name: str | None = setting()
-    figures: bool = setting()
-    quiet: bool = setting()
+    resume: str | None = setting(affects_results=False)
+    name: str | None = setting(affects_results=False)
+    figures: bool = setting(affects_results=False)
+    quiet: bool = setting(affects_results=False)
 
 
 @dataclass
 class SweepConfig(TrainConfig):
     """Everything `lpgnn sweep` needs to know: that of every job, and how jobs are treated."""
 
-    sweep: s.SweepSettings = setting()
+    sweep: s.SweepSettings = setting(affects_results=False)
 
 
 @dataclass
@@ -73,23 +80,10 @@ class EvalConfig:
     name: str | None = setting()
 
 
+# Of the groups that have no registry.
 SCHEMAS: dict[str, dict[str, type]] = {
     # A sweep has the settings of `lpgnn train` under a root of its own.
     "_schema": {"train": TrainConfig, "sweep": SweepConfig},
-    "dataset": {
-        "_karate": d.KarateConfig,
-        "_pattern": d.PatternConfig,
-        "_csl": d.CslConfig,
-        "_tu": d.TuConfig,
-    },
-    "aggregator": {
-        "_arc_mlp": m.ArcMlpConfig,
-        "_gin": m.GinConfig,
-        "_gat": m.GatConfig,
-        "_filter": m.FilterConfig,
-        "_plain": m.AggregatorConfig,
-    },
-    "g": {"_plain": m.ConstraintConfig, "_insensitive": m.InsensitiveConstraintConfig},
     "propagation": {
         "_lagrangian": m.LagrangianConfig,
         "_fixed_point": m.FixedPointConfig,
@@ -111,10 +105,27 @@ SCHEMAS: dict[str, dict[str, type]] = {
 }
 
 
+def schemas() -> dict[str, dict[str, type]]:
+    """Every schema by group and name, those of plug-ins included."""
+    return SCHEMAS | {group: options.schemas() for group, options in GROUPS.items()}
+
+
 def register() -> None:
-    """Make the schemas known to Hydra; safe to call again."""
+    """Make schemas and plug-ins known to Hydra; safe to call again, as options may be added."""
+    _complain()
     store = ConfigStore.instance()
     store.store(name="_eval", node=EvalConfig)
-    for group, schemas in SCHEMAS.items():
-        for name, schema in schemas.items():
-            store.store(group=group, name=name, node=schema)
+    nodes: dict[str, dict[str, Any]] = {group: dict(found) for group, found in schemas().items()}
+    for group, options in GROUPS.items():
+        nodes[group] |= options.plugin_nodes()
+    for group, by_name in nodes.items():
+        for name, node in by_name.items():
+            store.store(group=group, name=name, node=node)
+
+
+@cache
+def _complain() -> None:
+    """Say once which plug-ins do not load; worker processes leave that to their parent."""
+    for plugin in load_plugins():
+        if plugin.problem and parent_process() is None:
+            print(f"lpgnn: {plugin.sentence}", file=sys.stderr)

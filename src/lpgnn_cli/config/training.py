@@ -13,7 +13,7 @@ class ProtocolConfig:
 
     name: str = setting(choices=("kfold", "holdout", "transductive"))
     seeds: int = setting(low=1)
-    workers: str = setting()
+    workers: str = setting(affects_results=False)
 
 
 @dataclass

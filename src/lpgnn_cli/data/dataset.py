@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from lpgnn_cli.config.dataset import DATASETS, DatasetConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.data.features import NodeFeatures
+from lpgnn_cli.data.features import NodeFeatures, NodeTables, choose_features
 from lpgnn_cli.data.positional import laplacian_eigenvectors
 from lpgnn_cli.data.vocabulary import Vocabulary
+from lpgnn_cli.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +57,71 @@ class Dataset:
         batch.validate()
         return cls(name, batch, continuous, positional, parts, seeded, vocabulary or Vocabulary())
 
+    @classmethod
+    def from_batch(
+        cls,
+        config: DatasetConfig,
+        batch: GraphBatch,
+        *,
+        parts: dict[str, Tensor] | None = None,
+        seeded: bool = False,
+    ) -> Dataset:
+        """Graphs under the settings that every dataset has.
+
+        `features=auto` are those of the batch, as continuous columns; where it has none, none.
+        """
+        given = batch.features
+        tables = NodeTables(
+            labels=torch.zeros(batch.num_nodes, 0, dtype=torch.int64),
+            attributes=given,
+            degrees=batch.arcs.in_degree,
+        )
+        automatic = "attributes" if given.shape[1] else "none"
+        choice = automatic if config.features == "auto" else config.features
+        features = choose_features(choice, config.name, tables)
+        return cls.build(
+            config.name,
+            batch,
+            features,
+            positional=config.positional,
+            parts=parts,
+            seeded=seeded,
+        )
+
     def fingerprint(self) -> str:
         """The content, without the eigenvectors: their signs and, in degenerate eigenspaces, their
         directions are the linear algebra library's choice, so only their number counts."""
         stable = self.batch.features[:, : self.batch.features.shape[1] - self.positional]
         content = self.batch.with_features(stable).fingerprint()
         return hashlib.sha256(f"{content} positional {self.positional}".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a loader may want to know beside the settings of its dataset."""
+
+    seed: int = 0
+    data_root: str | None = None
+    # That of a trained network, which must get the columns that it knows.
+    vocabulary: Vocabulary | None = None
+
+
+L = TypeVar("L", bound=Callable[[Any, Request], Dataset])
+
+
+def dataset(
+    name: str, settings: type[DatasetConfig] = DatasetConfig, *, protocol: str = "kfold"
+) -> Callable[[L], L]:
+    """Decorator: `dataset=<name>` is what this function makes of its settings and a `Request`.
+
+    `protocol` is the one that a plug-in's dataset brings; lpgnn's own say it in `conf/dataset/`.
+    """
+
+    def add(loader: L) -> L:
+        if not callable(loader):
+            raise UserError(f"dataset={name} is not a function of its settings and a Request.")
+        overrides = (("/protocol@_global_.protocol", protocol),)
+        DATASETS.add(name, DatasetConfig, settings, loader, overrides)
+        return loader
+
+    return add

@@ -27,12 +27,6 @@ class NodeTables:
     attributes: Tensor  # (N, columns) float32
     degrees: Tensor  # (N,) int64
 
-    @classmethod
-    def bare(cls, degrees: Tensor) -> NodeTables:
-        """Nodes without labels and attributes."""
-        empty = torch.zeros(degrees.numel(), 0)
-        return cls(labels=empty.long(), attributes=empty, degrees=degrees)
-
     def vocabulary(self) -> Vocabulary:
         """The values that occur here."""
         return Vocabulary.of(
@@ -65,7 +59,7 @@ def choose_features(
         table = tables.labels if part == "labels" else tables.attributes
         if table.shape[1] == 0:
             raise UserError(
-                f"dataset.features={choice} cannot be had: {dataset} has no node {part}; choose "
+                f"dataset.features={choice} is unavailable: {dataset} has no node {part}; choose "
                 "auto, degree or constant."
             )
         if part == "labels":

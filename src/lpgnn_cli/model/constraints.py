@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from torch import Tensor
 
-from lpgnn_cli.config.model import ConstraintConfig, InsensitiveConstraintConfig
+from lpgnn_cli.config.model import CONSTRAINTS, ConstraintConfig, InsensitiveConstraintConfig
+from lpgnn_cli.errors import UserError
 
 Constraint = Callable[[Tensor], Tensor]
+G = TypeVar("G", bound=Callable[[Tensor, Any], Tensor])
+
+
+def constraint(name: str, settings: type[ConstraintConfig] = ConstraintConfig) -> Callable[[G], G]:
+    """Decorator: `g=<name>` relaxes the constraint by this function of the residual and config."""
+
+    def add(function: G) -> G:
+        if not callable(function):
+            raise UserError(f"g={name} is not a function of the residual and the config.")
+        CONSTRAINTS.add(name, ConstraintConfig, settings, function)
+        return function
+
+    return add
 
 
 def build_constraint(config: ConstraintConfig) -> Constraint:
-    if isinstance(config, InsensitiveConstraintConfig):
-        eps = config.eps
-        if config.name == "lin_eps":
-            return lambda residual: lin_eps(residual, eps)
-        return lambda residual: abs_eps(residual, eps)
-    return {"lin": lin, "abs": absolute, "squared": squared}[config.name]
+    return partial(CONSTRAINTS.implementation(config), config=config)
 
 
-def lin(residual: Tensor) -> Tensor:
+@constraint("lin")
+def lin(residual: Tensor, config: ConstraintConfig) -> Tensor:
     return residual
+
+
+@constraint("lin_eps", InsensitiveConstraintConfig)
+def insensitive_lin(residual: Tensor, config: InsensitiveConstraintConfig) -> Tensor:
+    return lin_eps(residual, config.eps)
 
 
 def lin_eps(residual: Tensor, eps: float) -> Tensor:
@@ -33,13 +50,16 @@ def lin_eps(residual: Tensor, eps: float) -> Tensor:
     return residual - residual.clamp(-eps, eps)
 
 
-def absolute(residual: Tensor) -> Tensor:
+@constraint("abs")
+def absolute(residual: Tensor, config: ConstraintConfig) -> Tensor:
     return residual.abs()
 
 
-def abs_eps(residual: Tensor, eps: float) -> Tensor:
-    return (residual.abs() - eps).relu()
+@constraint("abs_eps", InsensitiveConstraintConfig)
+def insensitive_abs(residual: Tensor, config: InsensitiveConstraintConfig) -> Tensor:
+    return (residual.abs() - config.eps).relu()
 
 
-def squared(residual: Tensor) -> Tensor:
+@constraint("squared")
+def squared(residual: Tensor, config: ConstraintConfig) -> Tensor:
     return residual.square()

@@ -4,7 +4,7 @@ from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.kernels import backend
 from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming, sum_neighbours
 from lpgnn_cli.ops.neighbourhood import Neighbourhood
-from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_softmax, segment_sum
+from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 
 __all__ = [
     "Arcs",
@@ -14,7 +14,6 @@ __all__ = [
     "gather_target",
     "segment_max",
     "segment_mean",
-    "segment_softmax",
     "segment_sum",
     "sum_incoming",
     "sum_neighbours",

@@ -39,15 +39,6 @@ def segment_max(values_AH: Tensor, ptr: Tensor, segment_of_row: Tensor | None = 
     return highest_GH.masked_fill(first_GH == rows, 0.0)
 
 
-def segment_softmax(values_AH: Tensor, ptr: Tensor, segment_of_row: Tensor | None = None) -> Tensor:
-    """(A, H): rows become weights that add up to 1 within each segment and column."""
-    segment_of_row = _segments(ptr, values_AH.shape[0], segment_of_row)
-    highest_GH = segment_max(values_AH.detach(), ptr, segment_of_row)
-    weight_AH = (values_AH - highest_GH.index_select(0, segment_of_row)).exp()
-    total_GH = segment_sum(weight_AH, ptr, segment_of_row)
-    return weight_AH / spread_segments(total_GH, ptr, segment_of_row)
-
-
 def spread_segments(values_GH: Tensor, ptr: Tensor, segment_of_row: Tensor) -> Tensor:
     """(A, H): every row gets the value of its segment; the adjoint of `segment_sum`."""
     return linear(

@@ -14,32 +14,11 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.effects import essential
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.paper.reference import Preset
 from lpgnn_cli.settings import flat_config
-
-# Settings that say where and how a run is shown, kept and computed, not what is computed.
-PRESENTATION = {
-    "name",
-    "quiet",
-    "figures",
-    "threads",
-    "device",
-    "checkpoint_every",
-    "resume",
-    "protocol.workers",
-}
-PRESENTATION_GROUPS = {"data", "tracking"}
-
-
-def essence(flat: Mapping[str, str]) -> dict[str, str]:
-    """A flat config without the settings that do not affect results."""
-    return {
-        key: value
-        for key, value in flat.items()
-        if key not in PRESENTATION and key.split(".")[0] not in PRESENTATION_GROUPS
-    }
 
 
 def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
@@ -59,7 +38,7 @@ def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
 @cache
 def preset_settings(preset: Preset) -> dict[str, str]:
     """The settings of a preset that affect results, as flat names and values."""
-    return essence(flat_config(preset_text(preset)))
+    return essential(flat_config(preset_text(preset)))
 
 
 def preset_text(preset: Preset) -> str:

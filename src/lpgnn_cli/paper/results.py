@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.config.effects import is_within, presentation
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
@@ -41,8 +42,6 @@ EMBEDDED = Preset("karate")
 EMBEDDING = Path("figures") / "karate.png"
 CURVE_POINTS = 50
 CURVE_DIGITS = 4
-# Words of a command line that say where things are on one machine.
-LOCAL_WORDS = ("data.root=", "tracking", "hydra", "resume=", "device=", "threads=", "quiet=")
 
 
 def read_results(results: Path) -> list[PresetRun]:
@@ -151,7 +150,8 @@ def _shrink(path: Path) -> None:
 def _to_plain(run: PresetRun) -> dict[str, Any]:
     """What is kept of a run, without what only one machine understands."""
     record = run.record
-    words = [word for word in record.argv if not word.startswith(LOCAL_WORDS)]
+    local = {*presentation(), "hydra"}
+    words = [word for word in record.argv if not is_within(_key(word), local)]
     names = [field.name for field in fields(UnitScore)]
     return {
         "preset": run.preset.experiment,
@@ -172,6 +172,10 @@ def _to_plain(run: PresetRun) -> dict[str, Any]:
         "units": {name: [_plain(getattr(unit, name)) for unit in run.units] for name in names},
         "violation": thin(run.violation),
     }
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+~").partition("/")[0]
 
 
 def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:

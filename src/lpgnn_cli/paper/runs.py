@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lpgnn_cli.config.effects import essential
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
-from lpgnn_cli.paper.presets import departures, essence
+from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
 from lpgnn_cli.runsummary import RunSummary
@@ -87,7 +88,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    settings = essence(config)
+    settings = essential(config)
     return PresetRun(
         preset=preset,
         place=place,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from dataclasses import asdict
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from lpgnn_cli.config.effects import essential_values
+from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.version import __version__
 
-# Settings that change how a run looks, where it is kept and how fast it is, not what it computes.
-PRESENTATION = ("name", "quiet", "figures", "tracking", "resume", "threads", "checkpoint_every")
 # Packages whose code takes part in the result.
 COMPUTING = ("data", "model", "ops", "propagation", "training")
 UNAVAILABLE, GENERATED = "unavailable", "generated"
@@ -23,11 +26,8 @@ _data: dict[tuple[str, str | None], str] = {}
 
 def identify(config: TrainConfig) -> str:
     """sha256 of what makes the result."""
-    plain = asdict(config)
-    for name in (*PRESENTATION, "data", "sweep"):
-        plain.pop(name, None)
-    del plain["protocol"]["workers"]
-    content = json.dumps([plain, code_version(), data_version(config)], sort_keys=True)
+    parts = [essential_values(config), code_version(), data_version(config), *plugins(config)]
+    content = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -41,6 +41,20 @@ def code_version() -> str:
             digest.update(f"{file.relative_to(package)}\n".encode())
             digest.update(file.read_bytes())
     return f"{__version__}+{digest.hexdigest()[:16]}"
+
+
+def plugins(config: TrainConfig) -> list[str]:
+    """A digest of the code of every plug-in that takes part."""
+    chosen = [options.of(getattr(config, group)) for group, options in GROUPS.items()]
+    return [_source_digest(option.implementation) for option in chosen if option.origin]
+
+
+def _source_digest(implementation: Any) -> str:
+    """Of the whole module, or of the definition alone where it was typed in a notebook."""
+    for source in (sys.modules[implementation.__module__], implementation):
+        with suppress(OSError, TypeError):
+            return hashlib.sha256(inspect.getsource(source).encode()).hexdigest()
+    return str(implementation.__qualname__)
 
 
 def data_version(config: TrainConfig) -> str:

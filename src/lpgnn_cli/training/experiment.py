@@ -18,6 +18,7 @@ import torch
 from omegaconf import OmegaConf
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import HoldoutConfig
@@ -65,7 +66,8 @@ class Experiment:
         device = resolve_device(config.device)
         check_precision(config, device)
         folds = make_folds(config)
-        workers = plan_workers(config.protocol.workers, len(folds), device)
+        wanted = "1" if must_stay_here(config) else config.protocol.workers
+        workers = plan_workers(wanted, len(folds), device)
         return cls(config, folds, device, workers)
 
     @property

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
+from lpgnn_cli.config.registry import import_modules
+from lpgnn_cli.model.transitions.base import Sizes, Transition, aggregator
 
-from lpgnn_cli.config.model import AggregatorConfig
-from lpgnn_cli.model.transitions.arc_mlp import ArcMlp
-from lpgnn_cli.model.transitions.base import Sizes, Transition
-from lpgnn_cli.model.transitions.filters import Median, Selection
-from lpgnn_cli.model.transitions.gat import Gat
-from lpgnn_cli.model.transitions.gcn import Gcn
-from lpgnn_cli.model.transitions.gin import Gin
-from lpgnn_cli.model.transitions.none import NoNeighbours
-from lpgnn_cli.model.transitions.sage import Sage
+__all__ = ["Sizes", "Transition", "aggregator", "build_transition"]
 
-__all__ = ["Transition", "build_transition"]
-
-# The schema of each option's config (`conf/aggregator/`) is the one its class asks for.
-_TRANSITIONS: dict[str, Callable[[Any, Sizes], Transition]] = {
-    "sum": ArcMlp,
-    "avg": ArcMlp,
-    "gin": Gin,
-    "gcn": Gcn,
-    "sage": Sage,
-    "gat": Gat,
-    "selection": Selection,
-    "median": Median,
-    "none": NoNeighbours,
-}
+# Each of them adds its own options.
+import_modules(__name__, __path__)
 
 
 def build_transition(
@@ -36,4 +17,5 @@ def build_transition(
 ) -> Transition:
     """The transition a config names; each of the three input sizes may be 0."""
     sizes = Sizes(state=state_size, label=label_size, arc=arc_size, out=out_size)
-    return _TRANSITIONS[config.name](config, sizes)
+    transition: Transition = AGGREGATORS.implementation(config)(config, sizes)
+    return transition

@@ -8,13 +8,15 @@ from torch import Tensor
 
 from lpgnn_cli.config.model import ArcMlpConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
 from lpgnn_cli.ops import gather_source, gather_target, sum_incoming
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
 
+@aggregator("sum", ArcMlpConfig)
+@aggregator("avg", ArcMlpConfig)
 class ArcMlp(Transition):
     """h is computed factored: no row is ever a concatenation of both ends of an arc.
 

@@ -8,13 +8,14 @@ along an arc from u to v is m_u = [x_u, l_u, l_(v,u), l_(u,v)].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from lpgnn_cli.config.model import AggregatorConfig
+from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.mlp import MLP
 
 if TYPE_CHECKING:
@@ -44,6 +45,21 @@ class Transition(nn.Module, ABC):
     def __call__(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         result: Tensor = super().__call__(state_NS, label_NL, batch)
         return result
+
+
+T = TypeVar("T", bound=type[Transition])
+
+
+def aggregator(name: str, settings: type[AggregatorConfig] = AggregatorConfig) -> Callable[[T], T]:
+    """Class decorator: `aggregator=<name>` builds this transition as `cls(config, sizes)`."""
+
+    def add(transition: T) -> T:
+        if not (isinstance(transition, type) and issubclass(transition, Transition)):
+            raise UserError(f"aggregator={name} is not a Transition.")
+        AGGREGATORS.add(name, AggregatorConfig, settings, transition)
+        return transition
+
+    return add
 
 
 class BlockMLP(MLP):

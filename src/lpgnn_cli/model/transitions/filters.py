@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.model import FilterConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.model.transitions.shift import GraphShift
 from lpgnn_cli.ops import Neighbourhood, segment_mean
 
@@ -43,6 +43,7 @@ class _Filter(Transition):
         return [self.h.blocks()[0]]
 
 
+@aggregator("selection", FilterConfig)
 class Selection(_Filter):
     """f_a = sigma(Σ_k S^k h_k(z)), a linear shift-invariant filter; h_k share hidden layers."""
 
@@ -59,6 +60,7 @@ class Selection(_Filter):
         return result
 
 
+@aggregator("median", FilterConfig)
 class Median(_Filter):
     """f_a = sigma(Σ_k w_k ⊙ median of h(z) over all nodes at most k hops away, v among them)."""
 

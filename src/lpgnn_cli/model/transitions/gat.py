@@ -14,7 +14,7 @@ from torch.nn import functional
 from lpgnn_cli.config.model import GatConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import linear_layer
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
 from lpgnn_cli.ops import gather_source, gather_target, segment_max, sum_incoming
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SLOPE = 0.2
 
 
+@aggregator("gat", GatConfig)
 class Gat(Transition):
     """Shapes: K heads."""
 

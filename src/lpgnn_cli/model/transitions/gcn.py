@@ -9,13 +9,14 @@ from torch import Tensor
 from lpgnn_cli.config.model import AggregatorConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import linear_layer
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
 from lpgnn_cli.model.transitions.shift import GraphShift
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
 
+@aggregator("gcn")
 class Gcn(Transition):
     """The graph convolution, with c_uv = 1 / sqrt(d_u d_v)."""
 

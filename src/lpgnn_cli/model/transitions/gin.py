@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.model import GinConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.ops import sum_incoming, sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
 
+@aggregator("gin", GinConfig)
 class Gin(Transition):
     def __init__(self, config: GinConfig, sizes: Sizes) -> None:
         super().__init__()

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from lpgnn_cli.config.model import AggregatorConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
 
+@aggregator("none")
 class NoNeighbours(Transition):
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()

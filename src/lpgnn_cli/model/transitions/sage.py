@@ -8,13 +8,14 @@ from torch import Tensor
 
 from lpgnn_cli.config.model import AggregatorConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.ops import gather_source, segment_max
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
 
+@aggregator("sage")
 class Sage(Transition):
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()

@@ -6,17 +6,20 @@ import torch
 
 from lpgnn_cli.config.dataset import KarateConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.data.dataset import Dataset
-from lpgnn_cli.data.features import NodeTables, choose_features
+from lpgnn_cli.data.catalogue import CATALOGUE, Entry
+from lpgnn_cli.data.dataset import Dataset, Request, dataset
 
-# The partition of greatest modularity (0.4198, Brandes et al. 2008), one class a member.
+CATALOGUE["karate"] = Entry(1, 34, 156, 4, "none", "networkx")
+
+# The partition of greatest modularity (0.4198, Brandes et al. 2008), one class per member.
 CLASSES = (
     *(0, 0, 0, 0, 1, 1, 1, 0, 2, 2, 1, 0, 0, 0, 2, 2, 1),
     *(0, 2, 0, 2, 0, 2, 3, 3, 3, 2, 3, 3, 2, 2, 3, 2, 2),
 )
 
 
-def load_karate(config: KarateConfig) -> Dataset:
+@dataset("karate", KarateConfig)
+def load_karate(config: KarateConfig, request: Request) -> Dataset:
     """One graph with targets on its nodes; `auto` features are none: structure has to suffice."""
     import networkx as nx
 
@@ -30,6 +33,4 @@ def load_karate(config: KarateConfig) -> Dataset:
         target_level="node",
         num_classes=4,
     )
-    choice = "none" if config.features == "auto" else config.features
-    features = choose_features(choice, config.name, NodeTables.bare(batch.arcs.in_degree))
-    return Dataset.build(config.name, batch, features, positional=config.positional)
+    return Dataset.from_batch(config, batch)

@@ -7,12 +7,15 @@ import torch
 
 from lpgnn_cli.config.dataset import CslConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.data.dataset import Dataset
-from lpgnn_cli.data.features import NodeTables, choose_features
+from lpgnn_cli.data.catalogue import CATALOGUE, Entry
+from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.errors import UserError
 
+CATALOGUE["csl"] = Entry(150, 6150, 24600, 10, "20 eigenvectors", "generated")
 
-def generate_csl(config: CslConfig, seed: int) -> Dataset:
+
+@dataset("csl", CslConfig)
+def generate_csl(config: CslConfig, request: Request) -> Dataset:
     """`copies` relabelled copies of the cycle with skips of each length, ordered by class.
 
     `auto` features are none beside the positional encoding: nothing else tells nodes apart.
@@ -26,7 +29,7 @@ def generate_csl(config: CslConfig, seed: int) -> Dataset:
             "than half of dataset.nodes."
         )
     # RandomState: its streams are frozen, those of newer generators may change with numpy.
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(request.seed)
     node = np.arange(n)
     sources, targets = [], []
     graphs = [skip for skip in skips for _ in range(config.copies)]
@@ -45,6 +48,4 @@ def generate_csl(config: CslConfig, seed: int) -> Dataset:
         target_level="graph",
         num_classes=len(skips),
     )
-    choice = "none" if config.features == "auto" else config.features
-    features = choose_features(choice, config.name, NodeTables.bare(batch.arcs.in_degree))
-    return Dataset.build(config.name, batch, features, positional=config.positional, seeded=True)
+    return Dataset.from_batch(config, batch, seeded=True)

@@ -8,14 +8,19 @@ import torch
 
 from lpgnn_cli.config.dataset import PatternConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.data.catalogue import CATALOGUE, Entry
+from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.features import NodeFeatures, NodeTables, choose_features, radial_basis
 from lpgnn_cli.errors import UserError
 
 Adjacency = npt.NDArray[np.bool_]
 
+CATALOGUE["subgraph"] = Entry(300, 2100, None, 2, "integers 0-10 with noise", "generated")
+CATALOGUE["clique"] = Entry(300, 2100, None, 2, "integers 0-8 with noise", "generated")
 
-def generate_pattern(config: PatternConfig, seed: int) -> Dataset:
+
+@dataset("pattern", PatternConfig)
+def generate_pattern(config: PatternConfig, request: Request) -> Dataset:
     """`graphs` graphs for training, as many for validation and as many for test."""
     size, nodes = config.subgraph_nodes, config.nodes
     if size >= nodes:
@@ -29,7 +34,7 @@ def generate_pattern(config: PatternConfig, seed: int) -> Dataset:
             "graph is a clique of 2, so the pattern needs at least 3 nodes."
         )
     # RandomState: its streams are frozen, those of newer generators may change with numpy.
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(request.seed)
     pattern, pattern_values = draw_pattern(config, random)
     total = 3 * config.graphs
     sources, targets = [], []
