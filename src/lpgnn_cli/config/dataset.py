@@ -14,7 +14,7 @@ class DatasetConfig:
     """What every dataset has."""
 
     name: str = setting()
-    kind: str = setting(choices=("karate", "pattern", "csl", "tu"))
+    kind: str = setting(choices=("karate", "pattern", "csl", "tu", "graphs"))
     features: str = setting(choices=FEATURES)
     positional: int = setting(low=0)
     sign_flips: bool = setting()
@@ -53,6 +53,13 @@ class TuConfig(DatasetConfig):
 
     path: str | None = setting()
     embedded: bool = setting()
+
+
+@dataclass
+class GraphsConfig(DatasetConfig):
+    """Graphs of a user's own, in a file of plain arrays."""
+
+    path: str = setting()
 
 
 @dataclass

@@ -81,6 +81,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "_pattern": d.PatternConfig,
         "_csl": d.CslConfig,
         "_tu": d.TuConfig,
+        "_graphs": d.GraphsConfig,
     },
     "aggregator": {
         "_arc_mlp": m.ArcMlpConfig,

@@ -157,6 +157,10 @@ class GraphBatch:
         assert features.shape[0] == self.num_nodes, "one row of features a node"
         return replace(self, features=features)
 
+    def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:
+        """The same graphs with other classes to learn."""
+        return replace(self, targets=targets, target_level=level, num_classes=num_classes)
+
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""
         for tensor in self._tensors().values():

@@ -7,6 +7,7 @@ import torch
 from lpgnn_cli.config.dataset import (
     CslConfig,
     DatasetConfig,
+    GraphsConfig,
     KarateConfig,
     PatternConfig,
     TuConfig,
@@ -15,6 +16,7 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.csl import generate_csl
 from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.features import NodeTables, choose_features
+from lpgnn_cli.data.graphs import load_graphs
 from lpgnn_cli.data.karate import load_karate
 from lpgnn_cli.data.patterns import generate_pattern
 from lpgnn_cli.data.sources import find_tables
@@ -38,6 +40,8 @@ def load_dataset(
             return generate_csl(config, seed)
         case TuConfig():
             return dataset_from_tables(config, find_tables(config, data_root), vocabulary)
+        case GraphsConfig():
+            return load_graphs(config, vocabulary)
     raise AssertionError(f"no loader for {type(config).__name__}")
 
 

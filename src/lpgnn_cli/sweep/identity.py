@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lpgnn_cli
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.caching import Stamp, load_dataset_once, stamp
 from lpgnn_cli.version import __version__
 
 # Settings that change how a run looks, where it is kept and how fast it is, not what it computes.
@@ -19,7 +19,7 @@ PRESENTATION = ("name", "quiet", "figures", "tracking", "resume", "threads", "ch
 COMPUTING = ("data", "model", "ops", "training")
 UNAVAILABLE, GENERATED = "unavailable", "generated"
 
-_data: dict[tuple[str, str | None], str] = {}
+_data: dict[tuple[str, str | None, Stamp], str] = {}
 
 
 def identify(config: TrainConfig) -> str:
@@ -46,7 +46,7 @@ def code_version() -> str:
 
 def data_version(config: TrainConfig) -> str:
     """The dataset's fingerprint; graphs that are generated follow from config, seed and code."""
-    key = (repr(config.dataset), config.data.root)
+    key = (repr(config.dataset), config.data.root, stamp(config.dataset))
     if key not in _data:
         try:
             dataset = load_dataset_once(config.dataset, config.data.root, config.seed)
