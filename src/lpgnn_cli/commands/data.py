@@ -90,6 +90,7 @@ def _list() -> None:
         shown = ["varies" if count is None else f"{count:,}" for count in counts]
         table.add_row(name, *shown, entry.features, entry.source, on_disk)
     table.add_row("tu", *[""] * 4, "any", "dataset.name= [dataset.path=]", "")
+    table.add_row("graphs", *[""] * 4, "any", "dataset.path=", "")
     _print(table, f"Data folder: {folder}")
 
 
