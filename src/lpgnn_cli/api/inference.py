@@ -30,8 +30,7 @@ def infer(trained: TrainedUnit, batch: GraphBatch) -> Answer:
     """Scores of graphs at states that the test phase finds from zero."""
     config = trained.config
     placed = place(trained.scaler.apply(batch), config, trained.device)
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        learner = build_learner(config, {"train": Part(placed)})  # draws weights, replaced below
+    learner = build_learner(config, {"train": Part(placed)})
     learner.network.load_state_dict(trained.content["learner"]["network"])
     learner.network.eval()
     inference: dict[str, float] = {}

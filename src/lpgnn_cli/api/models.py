@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.api.inference import Answer, infer
+from lpgnn_cli.api.surroundings import undisturbed
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.graphs import encode
@@ -61,7 +62,8 @@ class Model:
         not needed, and not looked at.
         """
         batch = self._encode(graphs)
-        answers = {trained.unit.name: infer(trained, batch) for trained in self._units}
+        with undisturbed():
+            answers = {trained.unit.name: infer(trained, batch) for trained in self._units}
         probabilities = _mean_probabilities(list(answers.values()))
         return Prediction(
             classes=probabilities.argmax(dim=1),

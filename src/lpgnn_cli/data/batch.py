@@ -52,6 +52,9 @@ class GraphBatch:
     ) -> GraphBatch:
         """A batch from arcs in any order; parallel arcs keep the order in which they are given."""
         num_nodes = features.shape[0]
+        _require(source.shape == target.shape, "arcs must have a source and a target each")
+        _require_nodes(source, num_nodes)
+        _require_nodes(target, num_nodes)
         order = torch.argsort(target, stable=True)
         source, target = source[order], target[order]
         if arc_labels is None:
@@ -183,9 +186,8 @@ class GraphBatch:
             _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
-            for ends in (arcs.source, arcs.target):
-                inside = (ends >= 0) & (ends < n)
-                _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
+            _require_nodes(arcs.source, n)
+            _require_nodes(arcs.target, n)
             _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
             graph = self.graph_of_node
             _require(
@@ -234,6 +236,11 @@ def hash_tensor(digest: hashlib._Hash, name: str, tensor: Tensor) -> None:
 def _require(condition: bool, sentence: str) -> None:
     if not condition:
         raise ValueError(f"not a valid GraphBatch: {sentence}")
+
+
+def _require_nodes(ends: Tensor, num_nodes: int) -> None:
+    inside = (ends >= 0) & (ends < num_nodes)
+    _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
 
 
 def _ranges(start: Tensor, end: Tensor) -> Tensor:
