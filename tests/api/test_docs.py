@@ -27,7 +27,8 @@ def test_the_examples_run(
         return train(*words, **settings if "resume" in settings else quick | settings)
 
     def sweep_soberly(*words: str, **settings: Any) -> lpgnn.Sweep:
-        return sweep(*words, **sober | {"hydra/launcher": "basic"} | settings)
+        quick = sober | {"hydra/launcher": "basic", "inference.steps": 20}
+        return sweep(*words, **quick | settings)
 
     monkeypatch.setattr(lpgnn, "train", train_soberly)
     monkeypatch.setattr(lpgnn, "sweep", sweep_soberly)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,9 @@ def test_every_name_is_there() -> None:
 
 
 def test_the_package_of_sweeps_and_the_function_share_their_name() -> None:
-    import lpgnn_cli.sweep.jobs
+    from lpgnn_cli.sweep import jobs
 
-    assert lpgnn_cli.sweep.jobs.PENDING == "pending"
+    package: Any = lpgnn.sweep
+    assert package.jobs is jobs
     with pytest.raises(lpgnn.UserError, match="there is no setting sed"):
         lpgnn.sweep(sed=[1, 2])

@@ -213,24 +213,43 @@ def test_ctrl_c_keeps_the_checkpoint_and_raises(small: dict[str, Any], runs: Pat
     assert lpgnn.train(resume=stopped, epochs=epochs).state == "finished"
 
 
-SCRIPT = """
+PLAIN = """
 import lpgnn_cli as lpgnn
 print("the script runs")
 settings = dict(tracking="none", figures=False, quiet=True, device="cpu", epochs=2)
 run = lpgnn.train(dataset="mutag", protocol={"folds": 2, "workers": 2}, **settings)
-print("accuracy", run.accuracy)
 board = lpgnn.sweep(dataset="karate", seed=[0, 1], **settings)
-print("jobs", len(board))
+print(run.state, len(board))
+"""
+# What a guarded script does before, here to every worker, is done in the workers as well.
+GUARDED = """
+import os
+import lpgnn_cli as lpgnn
+from lpgnn_cli.training import execute
+train_unit = execute.train_unit
+def tell(*args):
+    open(f"process-{os.getpid()}", "w").close()
+    return train_unit(*args)
+execute.train_unit = tell
+if __name__ == "__main__":
+    print("the script runs")
+    settings = dict(tracking="none", figures=False, quiet=True, device="cpu", epochs=2)
+    run = lpgnn.train(dataset="mutag", protocol={"folds": 2, "workers": 2}, **settings)
+    print(run.state, len(run.folds))
 """
 
 
-def test_a_script_needs_no_main_guard(tmp_path: Path, runs: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
+@pytest.mark.parametrize("script", [PLAIN, GUARDED], ids=["plain", "guarded"])
+def test_a_script_runs_once_with_a_main_guard_or_without(
+    script: str, tmp_path: Path, runs: Path
+) -> None:
+    (tmp_path / "script.py").write_text(script)
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("the script runs") == 1
-    assert "jobs 2" in done.stdout
+    assert done.stdout.endswith("finished 2\n")
     assert len(list(runs.glob("train/*/*"))) == 1
+    assert len(list(tmp_path.glob("process-*"))) == (2 if script == GUARDED else 0)
 
 
 def test_progress_in_a_notebook_is_plain_lines(

@@ -16,6 +16,7 @@ from rich.console import Console
 from lpgnn_cli.api.graphs import with_stored_graphs
 from lpgnn_cli.api.html import table
 from lpgnn_cli.api.runs import Run
+from lpgnn_cli.api.script import importable_by_workers
 from lpgnn_cli.api.surroundings import undisturbed
 from lpgnn_cli.api.training import Interrupted
 from lpgnn_cli.api.words import flatten, sweep_words
@@ -107,7 +108,7 @@ def sweep(*words: str, **settings: Any) -> Sweep:
     `state=[[16], [16, 2]]`, while `state=[16, 2]` is one value. Everything else is as in `train`
     and in `lpgnn sweep`; a sweep that is called again takes what is finished and goes on.
     """
-    with undisturbed():
+    with undisturbed(), importable_by_workers():
         given = [*words, *sweep_words(with_stored_graphs(words, flatten(settings)))]
         loader = make_loader()
         check_overrides(loader, "sweep", given, multirun=True)

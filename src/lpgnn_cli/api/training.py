@@ -8,6 +8,7 @@ from typing import Any
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.api.graphs import with_stored_graphs
 from lpgnn_cli.api.runs import Run
+from lpgnn_cli.api.script import importable_by_workers
 from lpgnn_cli.api.surroundings import undisturbed
 from lpgnn_cli.api.words import flatten, train_words
 from lpgnn_cli.commands.train import train as run_train
@@ -34,7 +35,7 @@ def train(*words: str, **settings: Any) -> Run:
     Raises UserError for a setting that cannot be used, RunFailed for a run that fails, and
     Interrupted on Ctrl-C, after the checkpoints are written.
     """
-    with undisturbed():
+    with undisturbed(), importable_by_workers():
         given = [*words, *train_words(with_stored_graphs(words, flatten(settings)))]
         config = compose("train", given)
         tune_allocator()

@@ -21,8 +21,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from lpgnn_cli.mainless import without_main
-
 # What the fork server imports, once for all jobs; every optimiser imports torch._dynamo.
 PRELOADED = ["lpgnn_cli.sweep.function", "torch._dynamo"]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -66,7 +64,7 @@ def run_in_pool(
                 slot = free.pop(0)
                 receiver, sender = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(task, sender, lifeline))
-                with _visible(slot), without_main():
+                with _visible(slot):
                     process.start()
                 sender.close()
                 running[process.sentinel] = (process, receiver, position, slot)

@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 
-from lpgnn_cli.mainless import without_main
 from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RunFolder, UnitResult
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
@@ -135,8 +134,7 @@ def _run_side_by_side(
     def start(task: UnitTask, slot: int) -> None:
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_child, args=(_placed(task, slot), sender), daemon=True)
-        with without_main():
-            process.start()
+        process.start()
         sender.close()
         running[receiver] = (task, process, slot)
 
