@@ -62,13 +62,13 @@ def test_the_tree_as_it_is_passes(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "statement", "wrong"),
     [
-        ("config/fields.py", "import lpgnn_cli.sweep.jobs", ("config", "sweep")),
+        ("config/fields.py", "import lpgnn_cli.sweeps.jobs", ("config", "sweep")),
         ("data/batch.py", "from lpgnn_cli.training import fit", ("data", "training")),
         ("model/mlp.py", "import lpgnn_cli.training.fit", ("model", "training")),
         ("training/fit.py", "import lpgnn_cli.tracking.state", ("training", "tracking")),
         ("tracking/state.py", "import lpgnn_cli.reporting.text", ("tracking", "reporting")),
         ("reporting/text.py", "import lpgnn_cli.tracking.state", ("reporting", "tracking")),
-        ("sweep/jobs.py", "import lpgnn_cli.commands.train", ("sweep", "commands")),
+        ("sweeps/jobs.py", "import lpgnn_cli.commands.train", ("sweeps", "commands")),
         ("commands/data.py", "from lpgnn_cli import cli", ("commands", "cli")),
     ],
 )
@@ -90,10 +90,10 @@ def test_a_new_module_needs_a_place(copy: Path) -> None:
 
 
 def test_the_package_does_not_import_its_plugins(copy: Path) -> None:
-    add(copy, "sweep/jobs.py", "from hydra_plugins.lpgnn_launcher import SlurmLauncher\n")
+    add(copy, "sweeps/jobs.py", "from hydra_plugins.lpgnn_launcher import SlurmLauncher\n")
     code, said = lint_imports(copy)
     assert code == 1, said
-    assert "lpgnn_cli.sweep.jobs -> hydra_plugins" in said
+    assert "lpgnn_cli.sweeps.jobs -> hydra_plugins" in said
 
 
 def test_one_module_alone_imports_what_is_internal_to_hydra(copy: Path) -> None:

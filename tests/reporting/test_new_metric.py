@@ -13,9 +13,9 @@ from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
 from lpgnn_cli.reporting.units import common_curves, read_units
 from lpgnn_cli.runfolder import FINISHED
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.jobs import Job
-from lpgnn_cli.sweep.leaderboard import cells_of
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.jobs import Job
+from lpgnn_cli.sweeps.leaderboard import cells_of
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.engines import engine_overrides
-from lpgnn_cli.sweep.jobs import Job
-from lpgnn_cli.sweep.leaderboard import effects, header_of
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.engines import engine_overrides
+from lpgnn_cli.sweeps.jobs import Job
+from lpgnn_cli.sweeps.leaderboard import effects, header_of
 
 
 def board_of(metric: str, values: dict[str, float]) -> Board:

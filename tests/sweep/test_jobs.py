@@ -14,11 +14,11 @@ from lpgnn_cli.config.compose import compose, conf_dir, load, make_loader, to_ty
 from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RUNNING, RunFolder
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.sweep import identity
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.function import as_job
-from lpgnn_cli.sweep.identity import identify
-from lpgnn_cli.sweep.jobs import (
+from lpgnn_cli.sweeps import identity
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.function import as_job
+from lpgnn_cli.sweeps.identity import identify
+from lpgnn_cli.sweeps.jobs import (
     BY_DEATH,
     BY_DIVERGENCE,
     BY_USER,
@@ -30,9 +30,9 @@ from lpgnn_cli.sweep.jobs import (
     read_notes,
     state_of,
 )
-from lpgnn_cli.sweep.leaderboard import command_line, effects
-from lpgnn_cli.sweep.objective import objective
-from lpgnn_cli.sweep.session import default_name, swept_overrides
+from lpgnn_cli.sweeps.leaderboard import command_line, effects
+from lpgnn_cli.sweeps.objective import objective
+from lpgnn_cli.sweeps.session import default_name, swept_overrides
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
 GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))

@@ -52,7 +52,7 @@ def _target(run: RunFolder, uri: str | None) -> tuple[str, str]:
 
 
 def _send(run: RunFolder, uri: str, experiment: str) -> str:
-    from lpgnn_cli.sweep.job_mirrors import mirror_of
+    from lpgnn_cli.sweeps.job_mirrors import mirror_of
 
     running = run.read_record().actual_state() == RUNNING
     sent = mirror_of(run, uri, experiment).send(ended=not running)

@@ -52,6 +52,9 @@ class GraphBatch:
     ) -> GraphBatch:
         """A batch from arcs in any order; parallel arcs keep the order in which they are given."""
         num_nodes = features.shape[0]
+        _require(source.shape == target.shape, "arcs must have a source and a target each")
+        _require_nodes(source, num_nodes)
+        _require_nodes(target, num_nodes)
         order = torch.argsort(target, stable=True)
         source, target = source[order], target[order]
         if arc_labels is None:
@@ -157,6 +160,10 @@ class GraphBatch:
         assert features.shape[0] == self.num_nodes, "one row of features a node"
         return replace(self, features=features)
 
+    def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:
+        """The same graphs with other classes to learn."""
+        return replace(self, targets=targets, target_level=level, num_classes=num_classes)
+
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""
         for tensor in self._tensors().values():
@@ -179,9 +186,8 @@ class GraphBatch:
             _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
-            for ends in (arcs.source, arcs.target):
-                inside = (ends >= 0) & (ends < n)
-                _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
+            _require_nodes(arcs.source, n)
+            _require_nodes(arcs.target, n)
             _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
             graph = self.graph_of_node
             _require(
@@ -230,6 +236,11 @@ def hash_tensor(digest: hashlib._Hash, name: str, tensor: Tensor) -> None:
 def _require(condition: bool, sentence: str) -> None:
     if not condition:
         raise ValueError(f"not a valid GraphBatch: {sentence}")
+
+
+def _require_nodes(ends: Tensor, num_nodes: int) -> None:
+    inside = (ends >= 0) & (ends < num_nodes)
+    _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
 
 
 def ranges(start: Tensor, end: Tensor) -> Tensor:

@@ -85,7 +85,8 @@ class LiveTracking:
 
         self._tell_the_end()
         try:
-            with Console(stderr=True).status("sending the rest to MLflow"):
+            # A notebook would have it drawn by ipywidgets, which may not be there.
+            with Console(stderr=True, force_jupyter=False).status("sending the rest to MLflow"):
                 complete = self._wait()
         except KeyboardInterrupt:
             complete = False

@@ -23,8 +23,8 @@ from lpgnn_cli.runsummary import (
     RunSummary,
     Selection,
 )
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.jobs import Job
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.jobs import Job
 
 # Values of a job, in the order of the columns of leaderboard.csv.
 VALUES = {

@@ -35,7 +35,7 @@ from lpgnn_cli.runfolder import (
     RunRecord,
 )
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.sweep.jobs import (
+from lpgnn_cli.sweeps.jobs import (
     BY_DIVERGENCE,
     BY_ERROR,
     BY_USER,
@@ -50,7 +50,7 @@ from lpgnn_cli.sweep.jobs import (
     read_table,
     write_notes,
 )
-from lpgnn_cli.sweep.objective import objective
+from lpgnn_cli.sweeps.objective import objective
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.execute import StopFlag

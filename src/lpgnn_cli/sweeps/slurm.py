@@ -10,8 +10,8 @@ from typing import Any
 from hydra.core.utils import JobReturn
 
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.sweep.launchers import SlurmLauncher
-from lpgnn_cli.sweep.workers import WorkerTask, failed, tasks
+from lpgnn_cli.sweeps.launchers import SlurmLauncher
+from lpgnn_cli.sweeps.workers import WorkerTask, failed, tasks
 
 POLL_SECONDS = 2.0
 # A job that has left the queue may take this long until its result is seen on a shared folder.

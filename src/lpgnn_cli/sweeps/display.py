@@ -18,8 +18,8 @@ from rich.text import Text
 from lpgnn_cli.formatting import count, duration, one_line
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.leaderboard import cells_of, command_line, effects, header_of
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effects, header_of
 
 POLL_SECONDS = 0.5
 SHOWN_BEST, SHOWN_RUNNING, SHOWN_ROWS, SHOWN_FAILURES = 5, 8, 20, 20

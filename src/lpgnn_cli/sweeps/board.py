@@ -11,8 +11,8 @@ from lpgnn_cli.formatting import metric_text
 from lpgnn_cli.metrics import larger_is_better
 from lpgnn_cli.runfolder import FINISHED, RUNNING
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.sweep.jobs import PENDING, Job, read_record
-from lpgnn_cli.sweep.objective import metric_of, objective
+from lpgnn_cli.sweeps.jobs import PENDING, Job, read_record
+from lpgnn_cli.sweeps.objective import metric_of, objective
 
 
 @dataclass

@@ -13,8 +13,8 @@ import numpy as np
 from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.runfolder import FINISHED
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.leaderboard import effects
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.leaderboard import effects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from typing import Any
 from lpgnn_cli.processes import Lost, ProcessPool, Returned, Send
 
 # What the fork server imports, once for all jobs; every optimiser imports torch._dynamo.
-PRELOADED = ["lpgnn_cli.sweep.function", "torch._dynamo"]
+PRELOADED = ["lpgnn_cli.sweeps.function", "torch._dynamo"]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

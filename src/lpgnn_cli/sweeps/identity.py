@@ -14,14 +14,14 @@ from typing import Any
 from lpgnn_cli.config.effects import essential_values
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.caching import Stamp, load_dataset_once, stamp
 from lpgnn_cli.version import __version__
 
 # Packages whose code takes part in the result.
 COMPUTING = ("data", "model", "ops", "propagation", "training")
 UNAVAILABLE, GENERATED = "unavailable", "generated"
 
-_data: dict[tuple[str, str | None], str] = {}
+_data: dict[tuple[str, str | None, Stamp], str] = {}
 
 
 def identify(config: TrainConfig) -> str:
@@ -59,7 +59,7 @@ def _source_digest(implementation: Any) -> str:
 
 def data_version(config: TrainConfig) -> str:
     """The dataset's fingerprint; graphs that are generated follow from config, seed and code."""
-    key = (repr(config.dataset), config.data.root)
+    key = (repr(config.dataset), config.data.root, stamp(config.dataset))
     if key not in _data:
         try:
             dataset = load_dataset_once(config.dataset, config.data.root, config.seed)

@@ -46,16 +46,16 @@ from lpgnn_cli.runfolder import (
     runs_root,
 )
 from lpgnn_cli.runsummary import HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY
-from lpgnn_cli.sweep.board import Board
-from lpgnn_cli.sweep.cost import CostModel, total
-from lpgnn_cli.sweep.display import Monitor, show_plan, show_results
-from lpgnn_cli.sweep.engines import engine_overrides
-from lpgnn_cli.sweep.figures import draw_sweep
-from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweep.jobs import read_record
-from lpgnn_cli.sweep.leaderboard import command_line, write_leaderboard
-from lpgnn_cli.sweep.supervisor import Supervisor
-from lpgnn_cli.sweep.workers import SlotSettings, plan_slots
+from lpgnn_cli.sweeps.board import Board
+from lpgnn_cli.sweeps.cost import CostModel, total
+from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
+from lpgnn_cli.sweeps.engines import engine_overrides
+from lpgnn_cli.sweeps.figures import draw_sweep
+from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
+from lpgnn_cli.sweeps.jobs import read_record
+from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
+from lpgnn_cli.sweeps.supervisor import Supervisor
+from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.tracking.state import read_state
@@ -67,7 +67,7 @@ from lpgnn_cli.version import __version__
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
 PARENT_SECONDS = 60.0
-FOLLOWER = "lpgnn_cli.sweep.job_mirrors"
+FOLLOWER = "lpgnn_cli.sweeps.job_mirrors"
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
 

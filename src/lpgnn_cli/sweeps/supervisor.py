@@ -24,10 +24,10 @@ from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
-from lpgnn_cli.sweep.board import Board
-from lpgnn_cli.sweep.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweep.identity import identify
-from lpgnn_cli.sweep.jobs import (
+from lpgnn_cli.sweeps.board import Board
+from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
+from lpgnn_cli.sweeps.identity import identify
+from lpgnn_cli.sweeps.jobs import (
     BY_DEATH,
     PENDING,
     Job,
@@ -40,7 +40,7 @@ from lpgnn_cli.sweep.jobs import (
     state_of,
     write_table,
 )
-from lpgnn_cli.sweep.launchers import Launches, WatchesWorkers
+from lpgnn_cli.sweeps.launchers import Launches, WatchesWorkers
 
 WAIT_SECONDS = 0.5
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 from lpgnn_cli.runfolder import RUNNING, RunFolder
-from lpgnn_cli.sweep.jobs import read_record, read_table
+from lpgnn_cli.sweeps.jobs import read_record, read_table
 from lpgnn_cli.tracking import follow
 from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.state import read_state
