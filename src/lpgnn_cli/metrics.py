@@ -36,7 +36,10 @@ class Metric:
 
     def on(self, part: str, layer: int | None = None) -> str:
         """As it is logged: `test/accuracy`, `train/layer0/violation_mean`."""
-        return f"{part}/{self.name}" if layer is None else f"{part}/layer{layer}/{self.name}"
+        return f"{part}/{self.name}" if layer is None else f"{part}/{self.of_layer(layer)}"
+
+    def of_layer(self, layer: int) -> str:
+        return f"layer{layer}/{self.name}"
 
     def by_layer(self, part: str, known: Container[str]) -> list[str]:
         """Its names for each layer, of those that are known."""

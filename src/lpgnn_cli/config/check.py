@@ -11,7 +11,6 @@ from typing import Any
 from omegaconf import MISSING
 
 from lpgnn_cli.config.fields import Choices, Range
-from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig
@@ -27,6 +26,90 @@ def check(config: object) -> None:
             raise UserError(sentence)
     if isinstance(config, TrainConfig):
         for agreement in AGREEMENTS:
+            for sentence in agreement(config):
+                raise UserError(sentence)
+
+
+def settings(config: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key, groups included, with its value."""
+    assert is_dataclass(config)
+    for name, value in vars(config).items():
+        yield f"{prefix}{name}", value
+        if is_dataclass(value):
+            yield from settings(value, f"{prefix}{name}.")
+
+
+def _check_names(config: object) -> None:
+    """Refuse what `+key=value` has added, which no part of the program would read."""
+    declared = set(_declared(config, ""))
+    for key, value in settings(config):
+        if key not in declared:
+            raise UserError(no_such_setting(key, declared))
+        if value == MISSING:
+            raise UserError(f"{key} has no value: add {key}=...")
+
+
+def _declared(config: object, prefix: str) -> Iterator[str]:
+    assert is_dataclass(config)
+    for field in fields(config):
+        yield f"{prefix}{field.name}"
+        value = getattr(config, field.name)
+        if is_dataclass(value):
+            yield from _declared(value, f"{prefix}{field.name}.")
+
+
+def _check_values(config: object, prefix: str) -> None:
+    assert is_dataclass(config)
+    for field in fields(config):
+        key, value = f"{prefix}{field.name}", getattr(config, field.name)
+        if is_dataclass(value):
+            _check_values(value, f"{key}.")
+        elif isinstance(value, list):
+            for position, entry in enumerate(value):
+                _check_value(f"{key}[{position}]", entry, field.metadata, type(config))
+        elif value is not None:
+            _check_value(key, value, field.metadata, type(config))
+
+
+def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type) -> None:
+    limits: Range | None = metadata.get("range")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{key} must be a finite number, not {value}.")
+    if limits is not None and not limits.admits(value):
+        raise UserError(f"{key} must be {limits}, not {value:g}.")
+    choices: Choices = metadata.get("choices", ())
+    if callable(choices):
+        choices = choices(schema)
+    if choices and value not in choices:
+        hint = did_you_mean(str(value), choices)
+        raise UserError(f"{key} must be one of {', '.join(choices)}, not {value}. {hint}")
+
+
+def _state_sizes(config: TrainConfig) -> Iterator[str]:
+    sizes, layers = len(config.state), config.layers
+    if sizes not in (1, layers):
+        wanted = "one state size" if layers == 1 else f"one state size or {layers} of them"
+        yield f"state has {sizes} entries, but layers={layers} needs {wanted}."
+
+
+def _workers(config: TrainConfig) -> Iterator[str]:
+    workers = config.protocol.workers
+    if workers != "auto" and not re.fullmatch(r"[1-9]\d*", workers):
+        yield f"protocol.workers must be auto or a number of at least 1, not {workers}."
+
+
+def _device(config: TrainConfig) -> Iterator[str]:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", config.device):
+        yield f"device must be auto, cpu, cuda, cuda:N or mps, not {config.device}."
+
+
+def _holdout_shares(config: TrainConfig) -> Iterator[str]:
+    protocol = config.protocol
+    if isinstance(protocol, HoldoutConfig) and protocol.validation + protocol.test >= 1:
+        yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
+
+
+AGREEMENTS:
             for sentence in agreement(config):
                 raise UserError(sentence)
 
@@ -126,5 +209,4 @@ AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _workers,
     _device,
     _holdout_shares,
-    _warmup,
 )

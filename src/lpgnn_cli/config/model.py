@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -116,6 +117,14 @@ class LagrangianConfig(ContractiveConfig):
     warmup: int = setting(low=0)
     hand_up: str = setting(choices=("state", "transition"))
     damping: float = setting(low=0, low_open=True, high=1)
+
+    def disagreements(self) -> Iterator[str]:
+        driven = self.updates != "gradient" or self.multiplier_start != 0 or self.rho != 0
+        if self.warmup and not driven:
+            yield (
+                "propagation.warmup moves the states by the constraints alone: give "
+                "propagation.multiplier_start or propagation.rho a value above 0."
+            )
 
 
 @dataclass

@@ -16,6 +16,7 @@ from lpgnn_cli.config.model import InferenceConfig, LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
@@ -117,8 +118,8 @@ class Lagrangian(Propagation):
     def training_metrics(self) -> dict[str, Tensor]:
         norms = [m.detach().norm() for m in self.variables.multipliers.values]
         return {
-            "multiplier_norm": torch.stack(norms).norm(),
-            **{f"layer{k}/multiplier_norm": norm for k, norm in enumerate(norms)},
+            MULTIPLIER_NORM.name: torch.stack(norms).norm(),
+            **{MULTIPLIER_NORM.of_layer(k): norm for k, norm in enumerate(norms)},
         }
 
     def scale_lr(self, scale: float) -> None:

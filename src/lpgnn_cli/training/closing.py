@@ -12,6 +12,18 @@ import torch
 
 from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import (
+    ACCURACY,
+    CONVERGED,
+    FROM_ZERO_ACCURACY,
+    FROM_ZERO_VIOLATION,
+    GAIN,
+    PERSISTENT_ACCURACY,
+    STEPS,
+    TEST,
+    TRAIN,
+    VIOLATION_MEAN,
+)
 from lpgnn_cli.propagation import Propagation, SolveStats
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.predictions import write_predictions
@@ -19,7 +31,7 @@ from lpgnn_cli.training.predictions import write_predictions
 
 def scored_part(parts: Mapping[str, Part]) -> str:
     """The name of the part whose accuracy is that of the unit."""
-    return "test" if "test" in parts else "train"
+    return TEST if TEST in parts else TRAIN
 
 
 def close_unit(
@@ -30,7 +42,7 @@ def close_unit(
     evaluation = Evaluation.of(propagation, name, parts[name])
     write_predictions(folder / "predictions.csv", evaluation)
     residuals = {
-        part: _flat(Evaluation.of(propagation, part, parts[part])) for part in ("train", name)
+        part: _flat(Evaluation.of(propagation, part, parts[part])) for part in (TRAIN, name)
     }
     if residuals[name].size:
         arrays: dict[str, Any] = residuals
@@ -54,17 +66,19 @@ def agreement(
     outcome, stats = propagation.infer(part.batch, inference)
     persistent, found = there.metrics(name), Evaluation(part, outcome).metrics(name)
     return {
-        "persistent_accuracy": persistent[f"{name}/accuracy"],
-        "from_zero_accuracy": found[f"{name}/accuracy"],
-        "from_zero_violation": found[f"{name}/violation_mean"],
+        PERSISTENT_ACCURACY.name: persistent[ACCURACY.on(name)],
+        FROM_ZERO_ACCURACY.name: found[ACCURACY.on(name)],
+        FROM_ZERO_VIOLATION.name: found[VIOLATION_MEAN.on(name)],
         **solve_metrics(stats),
-        "gain": float(gain.mean()),
+        GAIN.name: float(gain.mean()),
     }
 
 
 def solve_metrics(stats: SolveStats | None) -> dict[str, float]:
     """How the test phase went, where there was something to solve."""
-    return {} if stats is None else {"converged": stats.converged, "steps": float(stats.steps)}
+    if stats is None:
+        return {}
+    return {CONVERGED.name: stats.converged, STEPS.name: float(stats.steps)}
 
 
 def _flat(evaluation: Evaluation) -> npt.NDArray[np.float32]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import LAGRANGIAN, TRAIN
 from lpgnn_cli.propagation import Propagation
 from lpgnn_cli.training.evaluation import measure
 
@@ -32,15 +33,12 @@ def train_epoch(
         lagrangians.append(step.lagrangian)
         residuals.append(step.residuals)
     layers = [torch.cat(layer) for layer in zip(*residuals, strict=True)]
-    measured = measure(torch.cat(scores), torch.cat(targets), layers)
     values = {
-        "accuracy": measured.pop("accuracy"),
-        "loss": measured.pop("loss"),
-        "lagrangian": torch.stack(lagrangians).mean(),
-        **measured,
+        **measure(torch.cat(scores), torch.cat(targets), layers),
+        LAGRANGIAN.name: torch.stack(lagrangians).mean(),
         **propagation.training_metrics(),
     }
-    return {f"train/{name}": value for name, value in values.items()}
+    return {f"{TRAIN}/{name}": value for name, value in values.items()}
 
 
 def _pieces(

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lpgnn_cli import metrics
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import LOSS, VIOLATION_MAX, VIOLATION_MEAN
 from lpgnn_cli.model.loss import target_loss
 from lpgnn_cli.propagation import Outcome, Propagation
 
@@ -35,16 +37,10 @@ class Evaluation:
 def measure(scores: Tensor, targets: Tensor, residuals: Sequence[Tensor]) -> dict[str, Tensor]:
     """All that is logged of scores, one row per target, and of the residuals behind them."""
     return {
-        "accuracy": accuracy(scores, targets),
-        "loss": target_loss(scores, targets, "mean"),
+        **metrics.measure(scores, targets),
+        LOSS.name: target_loss(scores, targets, "mean"),
         **violation(residuals),
     }
-
-
-def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
-    return (scores.argmax(dim=1) == targets).sum() / targets.new_tensor(
-        targets.numel(), dtype=_real(targets)
-    )
 
 
 @torch.no_grad()
@@ -55,12 +51,10 @@ def violation(residuals: Sequence[Tensor]) -> dict[str, Tensor]:
     sizes = [r.abs() for r in residuals]
     means = torch.stack([r.mean() for r in sizes])
     values = {
-        "violation_mean": means.mean(),
-        "violation_max": torch.stack([r.max() for r in sizes]).max(),
+        VIOLATION_MEAN.name: means.mean(),
+        VIOLATION_MAX.name: torch.stack([r.max() for r in sizes]).max(),
     }
-    for layer, mean in enumerate(means):
-        values[f"layer{layer}/violation_mean"] = mean
-    return values
+    return values | {VIOLATION_MEAN.of_layer(k): mean for k, mean in enumerate(means)}
 
 
 def to_floats(values: dict[str, Tensor]) -> dict[str, float]:
@@ -68,10 +62,6 @@ def to_floats(values: dict[str, Tensor]) -> dict[str, float]:
     if not values:
         return {}
     first = next(iter(values.values()))
-    numbers = torch.stack([v.detach().to(_real(first)) for v in values.values()]).tolist()
+    real = metrics.precision(first)
+    numbers = torch.stack([v.detach().to(real) for v in values.values()]).tolist()
     return dict(zip(values, numbers, strict=True))
-
-
-def _real(like: Tensor) -> torch.dtype:
-    """Double precision for metrics, where the device has it."""
-    return torch.float32 if like.device.type == "mps" else torch.float64
