@@ -83,7 +83,8 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
         choices = choices(schema)
     if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
-        raise UserError(f"{key} must be one of {', '.join(choices)}, not {value}. {hint}")
+        allowed = f"one of {', '.join(choices)}" if len(choices) > 1 else choices[0]
+        raise UserError(f"{key} must be {allowed}, not {value}. {hint}")
 
 
 def _state_sizes(config: TrainConfig) -> Iterator[str]:

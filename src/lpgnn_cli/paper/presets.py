@@ -14,7 +14,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
-from lpgnn_cli.config.effects import essential
+from lpgnn_cli.config.effects import essence
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.runfolder import write_atomically
 from lpgnn_cli.tracking.flatten import flat_config
@@ -26,7 +26,7 @@ def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
     A setting that the run does not know came into being after it.
     """
     wanted = preset_config(preset)
-    run = essential(flat)
+    run = essence(flat)
     return [
         f"{key}={value} instead of {wanted.get(key, 'none')}"
         for key, value in run.items()
@@ -37,7 +37,7 @@ def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
 @cache
 def preset_config(preset: str) -> dict[str, str]:
     """The settings of a preset that matter, as flat names and values."""
-    return essential(flat_config(preset_text(preset)))
+    return essence(flat_config(preset_text(preset)))
 
 
 def preset_text(preset: str) -> str:
