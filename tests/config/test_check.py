@@ -113,6 +113,10 @@ def test_devices(config: TrainConfig) -> None:
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
+        (
+            ["aggregator=gin", "aggregator.name=gat"],
+            r"aggregator\.name must be gin, not gat",
+        ),
         (["dataset=clique", "dataset.subgraph_nodes=9"], r"must be at most dataset\.nodes \(7\)"),
         (
             ["protocol=holdout", "protocol.validation=0.6", "protocol.test=0.4"],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
+from lpgnn_cli.config import restore
 from lpgnn_cli.config.compose import compose, make_loader
 from lpgnn_cli.config.explain import options
 from lpgnn_cli.config.restore import restore_config
@@ -64,3 +66,43 @@ def test_a_config_of_another_version_is_refused() -> None:
     for config, sentence in spoilt:
         with pytest.raises(UserError, match=sentence):
             restore_config(config)
+
+
+def test_settings_that_went_are_left_out_and_those_that_came_get_their_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = compose("train", ["dataset=karate"])
+    old = plain(config)
+    old["dataset"]["kind"] = "karate"
+    assert restore_config(old) == config
+    del old["optim"]["decay_every"]
+    with pytest.raises(UserError, match=r"another version of lpgnn: its optim has the settings"):
+        restore_config(old)
+    monkeypatch.setitem(restore.ADDED, "optim.decay_every", 7)
+    restored = restore_config(old)
+    assert restored == replace(config, optim=replace(config.optim, decay_every=7))
+
+
+@pytest.mark.parametrize(
+    ("group", "values", "sentence"),
+    [
+        ("aggregator", {"name": "mine"}, "has aggregator=mine, which neither lpgnn nor an inst"),
+        ("aggregator", {"name": "gin"}, "its aggregator has the settings name, hidden"),
+        ("g", {"name": "os.system"}, "has g=os.system, which neither lpgnn nor an installed"),
+        ("g", {"_target_": "os.system"}, "its g has the settings name, _target_"),
+        ("dataset", {"_target_": "os.system"}, "its dataset has the settings"),
+        ("dataset", "os.system", "was written by another version of lpgnn"),
+    ],
+)
+def test_a_stored_config_selects_from_what_is_registered_and_nothing_else(
+    group: str, values: Any, sentence: str
+) -> None:
+    good = plain(compose("train"))
+    spoilt = {**good[group], **values} if isinstance(values, dict) else values
+    with pytest.raises(UserError, match=sentence):
+        restore_config({**good, group: spoilt})
+
+
+def test_a_dataset_may_have_a_name_of_its_own() -> None:
+    config = compose("train", ["dataset=csl", "dataset.name=my_csl"])
+    assert restore_config(plain(config)) == config

@@ -82,7 +82,8 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
         choices = choices(schema)
     if choices and value not in choices:
         hint = did_you_mean(str(value), choices)
-        raise UserError(f"{key} must be one of {', '.join(choices)}, not {value}. {hint}")
+        allowed = f"one of {', '.join(choices)}" if len(choices) > 1 else choices[0]
+        raise UserError(f"{key} must be {allowed}, not {value}. {hint}")
 
 
 def _state_sizes(config: TrainConfig) -> Iterator[str]:
@@ -107,101 +108,6 @@ def _holdout_shares(config: TrainConfig) -> Iterator[str]:
     protocol = config.protocol
     if isinstance(protocol, HoldoutConfig) and protocol.validation + protocol.test >= 1:
         yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
-
-
-AGREEMENTS:
-            for sentence in agreement(config):
-                raise UserError(sentence)
-
-
-def settings(config: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key, groups included, with its value."""
-    assert is_dataclass(config)
-    for name, value in vars(config).items():
-        yield f"{prefix}{name}", value
-        if is_dataclass(value):
-            yield from settings(value, f"{prefix}{name}.")
-
-
-def _check_names(config: object) -> None:
-    """Refuse what `+key=value` has added, which no part of the program would read."""
-    declared = set(_declared(config, ""))
-    for key, value in settings(config):
-        if key not in declared:
-            raise UserError(no_such_setting(key, declared))
-        if value == MISSING:
-            raise UserError(f"{key} has no value: add {key}=...")
-
-
-def _declared(config: object, prefix: str) -> Iterator[str]:
-    assert is_dataclass(config)
-    for field in fields(config):
-        yield f"{prefix}{field.name}"
-        value = getattr(config, field.name)
-        if is_dataclass(value):
-            yield from _declared(value, f"{prefix}{field.name}.")
-
-
-def _check_values(config: object, prefix: str) -> None:
-    assert is_dataclass(config)
-    for field in fields(config):
-        key, value = f"{prefix}{field.name}", getattr(config, field.name)
-        if is_dataclass(value):
-            _check_values(value, f"{key}.")
-        elif isinstance(value, list):
-            for position, entry in enumerate(value):
-                _check_value(f"{key}[{position}]", entry, field.metadata, type(config))
-        elif value is not None:
-            _check_value(key, value, field.metadata, type(config))
-
-
-def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type) -> None:
-    limits: Range | None = metadata.get("range")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{key} must be a finite number, not {value}.")
-    if limits is not None and not limits.admits(value):
-        raise UserError(f"{key} must be {limits}, not {value:g}.")
-    choices: Choices = metadata.get("choices", ())
-    if callable(choices):
-        choices = choices(schema)
-    if choices and value not in choices:
-        hint = did_you_mean(str(value), choices)
-        raise UserError(f"{key} must be one of {', '.join(choices)}, not {value}. {hint}")
-
-
-def _state_sizes(config: TrainConfig) -> Iterator[str]:
-    sizes, layers = len(config.state), config.layers
-    if sizes not in (1, layers):
-        wanted = "one state size" if layers == 1 else f"one state size or {layers} of them"
-        yield f"state has {sizes} entries, but layers={layers} needs {wanted}."
-
-
-def _workers(config: TrainConfig) -> Iterator[str]:
-    workers = config.protocol.workers
-    if workers != "auto" and not re.fullmatch(r"[1-9]\d*", workers):
-        yield f"protocol.workers must be auto or a number of at least 1, not {workers}."
-
-
-def _device(config: TrainConfig) -> Iterator[str]:
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", config.device):
-        yield f"device must be auto, cpu, cuda, cuda:N or mps, not {config.device}."
-
-
-def _holdout_shares(config: TrainConfig) -> Iterator[str]:
-    protocol = config.protocol
-    if isinstance(protocol, HoldoutConfig) and protocol.validation + protocol.test >= 1:
-        yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
-
-
-def _warmup(config: TrainConfig) -> Iterator[str]:
-    propagation = config.propagation
-    if not isinstance(propagation, LagrangianConfig) or propagation.updates == "one_shot":
-        return
-    if propagation.warmup and propagation.multiplier_start == 0 and propagation.rho == 0:
-        yield (
-            "propagation.warmup moves the states by the constraints alone: give "
-            "propagation.multiplier_start or propagation.rho a value above 0."
-        )
 
 
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (

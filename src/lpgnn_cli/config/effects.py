@@ -23,7 +23,7 @@ def essential_values(config: object) -> dict[str, Any]:
     return found
 
 
-def essential(flat: Mapping[str, V]) -> dict[str, V]:
+def essence(flat: Mapping[str, V]) -> dict[str, V]:
     """The same of a flat config: `{"lr.theta": ..., "dataset.name": ...}`."""
     without = RETIRED | presentation()
     return {key: value for key, value in flat.items() if not is_within(key, without)}

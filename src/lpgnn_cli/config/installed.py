@@ -53,7 +53,7 @@ def _load(entry: EntryPoint) -> Plugin:
         for name, option in options.by_name.items():
             module = getattr(option.implementation, "__module__", "")
             if module == entry.module or module.startswith(f"{entry.module}."):
-                option.origin = package
+                option.origin, option.installed = package, True
                 brought.append(f"{group}={name}")
     return Plugin(package, tuple(brought))
 

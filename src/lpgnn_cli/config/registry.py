@@ -13,8 +13,7 @@ Only names lead to an implementation, so no config or checkpoint can name code t
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import Field, dataclass, fields, is_dataclass
@@ -40,6 +39,8 @@ class Option(Generic[Code]):
     settings: type
     implementation: Code | None = None
     origin: str = ""
+    # Whether every process finds it, through the entry points of a package.
+    installed: bool = False
     # What its entry in Hydra's defaults list changes elsewhere, such as a dataset's protocol.
     overrides: tuple[tuple[str, str], ...] = ()
 
@@ -117,7 +118,7 @@ class Options(Generic[Code]):
                 f"{self.group}={shared[0]}."
             )
         origin = f"the module {implementation.__module__}"
-        self.by_name[name] = Option(settings, implementation, origin, overrides)
+        self.by_name[name] = Option(settings, implementation, origin, overrides=overrides)
 
     def _refuse_taken(self, name: str, known: Option[Code] | None) -> None:
         # Not at the top: the whole of composing is built upon this module.
@@ -153,21 +154,6 @@ class Options(Generic[Code]):
         assert found is not None, f"no module adds {self.group}={config.name}"
         return found
 
-    def settings_of(self, values: Mapping[str, Any]) -> type | None:
-        """The dataclass of stored settings: the one of that name with just these keys.
-
-        Where names are free, the keys alone will do if only one dataclass has them.
-        """
-        fitting = {
-            name: option.settings
-            for name, option in self.by_name.items()
-            if {f.name for f in fields(option.settings)} == set(values)
-        }
-        own = fitting.get(str(values.get("name")))
-        if own is None and self.free_names and len(fitting) == 1:
-            return next(iter(fitting.values()))
-        return own
-
     def schemas(self) -> dict[str, type]:
         """The names under which Hydra knows the dataclasses."""
         return {f"_{name}": option.settings for name, option in self.by_name.items()}
@@ -194,10 +180,16 @@ class Options(Generic[Code]):
 
 
 def must_stay_here(config: object) -> bool:
-    """Whether other processes could not find an option: it was typed in a notebook or a shell."""
+    """Whether an option is known to this process alone, so that no worker could use it."""
     chosen = [options.of(getattr(config, group)) for group, options in GROUPS.items()]
-    modules = {getattr(o.implementation, "__module__", "") for o in chosen if o.origin}
-    return "__main__" in modules and not hasattr(sys.modules["__main__"], "__file__")
+    return not all(_travels(option) for option in chosen if option.origin)
+
+
+def _travels(option: Option[Any]) -> bool:
+    """Settings bring their module along to another process, and it adds the option there."""
+    module = option.settings.__module__
+    own = getattr(option.implementation, "__module__", "")
+    return option.installed or (module == own and module != "__main__")
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -16,6 +16,12 @@ from lpgnn_cli.errors import UserError
 
 # Settings that stored configs may have and that no longer exist.
 RETIRED = {"dataset.kind"}
+# Settings that stored configs may lack, with the values that stand for what was done then.
+ADDED: dict[str, Any] = {
+    "optim.batch_graphs": None,
+    "propagation.solver": "damped",
+    "propagation.memory": 5,
+}
 
 
 def restore_config(plain: dict[str, Any]) -> TrainConfig:
@@ -26,7 +32,9 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
         for key, value in plain.items():
             if key in GROUPS or key in SCHEMAS:
                 kept = {k: v for k, v in value.items() if f"{key}.{k}" not in RETIRED}
-                config[key] = OmegaConf.merge(OmegaConf.structured(_schema(key, kept)), kept)
+                schema = _schema(key, kept)
+                kept |= {f.name: ADDED[f"{key}.{f.name}"] for f in _lacking(schema, kept)}
+                config[key] = OmegaConf.merge(OmegaConf.structured(schema), kept)
             else:
                 config.merge_with({key: value})
         typed = OmegaConf.to_object(config)
@@ -37,22 +45,33 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
     return typed
 
 
-def _schema(group: str, value: dict[str, Any]) -> type:
-    if group in GROUPS:
-        found = GROUPS[group].settings_of(value)
-    else:
-        schemas = SCHEMAS[group].values()
-        found = next((s for s in schemas if {f.name for f in fields(s)} == set(value)), None)
-    if found is not None:
-        return found
-    name = str(value.get("name"))
-    if group in GROUPS and not GROUPS[group].free_names and name not in GROUPS[group].by_name:
-        absent = [plugin.sentence for plugin in load_plugins() if plugin.problem]
+def _schema(group: str, values: dict[str, Any]) -> type:
+    """The schema of that name with just these keys; the keys alone where only one has them."""
+    options = GROUPS.get(group)
+    name = str(values.get("name"))
+    if options is not None and not options.free_names and name not in options.by_name:
+        broken = [plugin.sentence for plugin in load_plugins() if plugin.problem]
         raise UserError(
             f"the config has {group}={name}, which neither lpgnn nor an installed plug-in has. "
-            + " ".join(absent)
+            + " ".join(broken)
         )
+    known = SCHEMAS[group] if options is None else options.schemas()
+    fitting = {key: schema for key, schema in known.items() if _fits(group, schema, values)}
+    if f"_{name}" in fitting and options is not None:
+        return fitting[f"_{name}"]
+    by_keys_alone = options is None or options.free_names
+    if by_keys_alone and len(set(fitting.values())) == 1:
+        return next(iter(fitting.values()))
     raise UserError(
         f"the config was written by another version of lpgnn: its {group} has the settings "
-        f"{', '.join(value)}."
+        f"{', '.join(values)}."
     )
+
+
+def _fits(group: str, schema: type, values: dict[str, Any]) -> bool:
+    lacking = {f"{group}.{field.name}" for field in _lacking(schema, values)}
+    return values.keys() <= {f.name for f in fields(schema)} and lacking <= ADDED.keys()
+
+
+def _lacking(schema: type, values: dict[str, Any]) -> list[Field[Any]]:
+    return [field for field in fields(schema) if field.name not in values]

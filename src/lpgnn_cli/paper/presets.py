@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
-from lpgnn_cli.config.effects import essential
+from lpgnn_cli.config.effects import essence
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.paper.reference import Preset
@@ -38,7 +38,7 @@ def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
 @cache
 def preset_settings(preset: Preset) -> dict[str, str]:
     """The settings of a preset that affect results, as flat names and values."""
-    return essential(flat_config(preset_text(preset)))
+    return essence(flat_config(preset_text(preset)))
 
 
 def preset_text(preset: Preset) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpgnn_cli.config.effects import essential
+from lpgnn_cli.config.effects import essence
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.presets import departures
@@ -88,7 +88,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    settings = essential(config)
+    settings = essence(config)
     return PresetRun(
         preset=preset,
         place=place,
