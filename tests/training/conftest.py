@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from lpgnn_cli.config.compose import compose, to_typed
-from lpgnn_cli.config.root import SCHEMAS, TrainConfig
+from lpgnn_cli.config.root import TrainConfig, schemas
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.training.build import build_learner
@@ -58,7 +58,7 @@ def make_config() -> MakeConfig:
     def make(*overrides: str, recipe: bool = False) -> TrainConfig:
         # Composing takes its time: once for each choice of groups, to which values are added.
         words = [*SOBER, *overrides]
-        choices = [word for word in words if word.split("=")[0] in SCHEMAS]
+        choices = [word for word in words if word.split("=")[0] in schemas()]
         composed = _composed((*choices, *([] if recipe else ["~recipe"])))
         config = OmegaConf.structured(copy.deepcopy(composed))
         values = [word for word in words if word not in choices]
