@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench wheel-check setup clean
+.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench golden wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -46,10 +46,11 @@ test-slurm: $(VENV)/.dev ## run sweeps on a real one-node Slurm; installs it if 
 test-ray: .venv-ray/.ready ## run sweeps on a local Ray and under Optuna, in a venv of their own
 	.venv-ray/bin/python -m pytest -m "ray or optuna" tests/sweep $(ARGS)
 
-lint: $(VENV)/.dev ## ruff and mypy --strict
+lint: $(VENV)/.dev ## ruff, mypy --strict, and imports that go one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(VENV)/.dev ## let ruff format the code and fix what it can
 	$(BIN)/ruff check --fix .
@@ -60,6 +61,9 @@ ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 
 bench: $(VENV)/.package ## run the measured comparisons
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+golden: $(VENV)/.dev ## compare metrics with the recorded ones to the last bit; ARGS=--record makes a record
+	@$(BIN)/python tests/golden/golden.py $(ARGS)
 
 wheel-check: $(VENV)/.dev ## install a built wheel in a clean venv elsewhere and train with it
 	@PYTHON=$(abspath $(BIN))/python .ci/wheel-check

@@ -119,14 +119,19 @@ def build_epoch(name: str, dataset: str) -> tuple[Callable[[], object], int, int
     """A function that trains one epoch on all graphs of the dataset, and the size of the data."""
     from lpgnn_cli.config.compose import compose
     from lpgnn_cli.data import load_dataset
-    from lpgnn_cli.training.build import build_learner
-    from lpgnn_cli.training.evaluation import Part, to_floats
+    from lpgnn_cli.data.part import Part
+    from lpgnn_cli.model.network import DataShape
+    from lpgnn_cli.propagation import build_propagation
+    from lpgnn_cli.training.epoch import train_epoch
+    from lpgnn_cli.training.evaluation import to_floats
 
     config = compose("train", overrides(dataset))
     batch = load_dataset(config.dataset, config.data.root, seed=0).batch
     if name == "lpgnn":
-        learner = build_learner(config, {"train": Part(batch)})
-        return lambda: to_floats(learner.train_epoch(1, batch)), batch.num_nodes, batch.num_arcs
+        sets = {"train": batch}
+        lpgnn = build_propagation(config, DataShape.of(batch), sets, like=batch.features)
+        part = Part(batch)
+        return lambda: to_floats(train_epoch(lpgnn, 1, part)), batch.num_nodes, batch.num_arcs
 
     sys.path.insert(0, str(Path(__file__).parent))
     from plain import LearningRates, PlainLagrangian

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lpgnn_cli.cli import COMMANDS, main
+from lpgnn_cli.cli import main
+from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.version import __version__
 

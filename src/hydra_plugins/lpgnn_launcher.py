@@ -1,6 +1,6 @@
 """Launchers that Hydra finds by themselves; light to import, as Hydra imports every plugin.
 
-Hydra takes plugins from the namespace `hydra_plugins` alone. What they do is in `lpgnn_cli.sweep`.
+Hydra takes plugins from the namespace `hydra_plugins` alone. What they do is in `lpgnn_cli.sweeps`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SweepLauncher(Launcher):
     ) -> None:
         from hydra.core.plugins import Plugins
 
-        from lpgnn_cli.sweep.supervisor import Supervisor
+        from lpgnn_cli.sweeps.supervisor import Supervisor
 
         # A launcher is handed a task function and nothing else, so the supervisor comes as one.
         assert isinstance(task_function, Supervisor)
@@ -77,7 +77,7 @@ class WorkersLauncher(JobLauncher):
     def launch(
         self, job_overrides: Sequence[Overrides], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        from lpgnn_cli.sweep.workers import launch
+        from lpgnn_cli.sweeps.workers import launch
 
         return launch(self, job_overrides, initial_job_idx)
 
@@ -94,6 +94,6 @@ class SlurmLauncher(JobLauncher):
     def launch(
         self, job_overrides: Sequence[Overrides], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        from lpgnn_cli.sweep.slurm import launch
+        from lpgnn_cli.sweeps.slurm import launch
 
         return launch(self, job_overrides, initial_job_idx)

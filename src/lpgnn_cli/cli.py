@@ -5,40 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
 
+from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.version import __version__
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
-
-
-@dataclass(frozen=True)
-class Command:
-    """A plain command's module has `main(argv) -> int`, a Hydra command's has `run(config)`, and
-    that of a sweep, whose every job Hydra composes, `sweep(loader, config_name, overrides)`."""
-
-    summary: str
-    kind: Literal["plain", "hydra", "sweep"] = "plain"
-
-    def module(self, name: str) -> str:
-        return f"lpgnn_cli.commands.{name}"
-
-
-COMMANDS: dict[str, Command] = {
-    "train": Command("train a network and report its accuracy", "hydra"),
-    "eval": Command("score a trained network again, or on graphs it never saw", "hydra"),
-    "sweep": Command("train every combination of settings, resume, and rank them", "sweep"),
-    "data": Command("list, describe and fetch datasets"),
-    "runs": Command("a table of past runs, to filter and to sort"),
-    "report": Command("the tables of the paper, with what has been measured here"),
-    "ui": Command("open the MLflow dashboard"),
-    "sync": Command("send to MLflow what it does not have yet of a run"),
-    "doctor": Command("what is installed, what is missing, and the command that fixes it"),
-    "completion": Command("print the script that makes TAB work in bash, zsh or fish"),
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,9 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        return report(error, 2)
+        return _report(error, 2)
     except RunFailed as error:
-        return report(error, 1)
+        return _report(error, 1)
     except KeyboardInterrupt:
         print("lpgnn: interrupted.", file=sys.stderr)
         return 130
@@ -61,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def report(error: Exception, code: int) -> int:
+def _report(error: Exception, code: int) -> int:
     """One line on stderr, or the traceback where $HYDRA_FULL_ERROR asks for it."""
     if os.environ.get(FULL_ERROR) == "1":
         raise error

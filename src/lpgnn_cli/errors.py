@@ -1,5 +1,7 @@
 """The two ways a command can end badly."""
 
+from pathlib import Path
+
 
 class UserError(ValueError):
     """Something the user can put right: one sentence on stderr, exit code 2."""
@@ -7,3 +9,8 @@ class UserError(ValueError):
 
 class RunFailed(RuntimeError):
     """The run itself failed (divergence, a lost fold): exit code 1, what was computed is kept."""
+
+    def __init__(self, sentence: str, folder: Path | None = None) -> None:
+        super().__init__(sentence)
+        # Where what was computed is, if there is a run at all.
+        self.folder = folder

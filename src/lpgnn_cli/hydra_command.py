@@ -7,21 +7,21 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 
-from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from lpgnn_cli.allocator import tune_allocator
-from lpgnn_cli.cli import Command, report
+from lpgnn_cli.commands import Command
 from lpgnn_cli.config.compose import check_overrides, conf_dir, load, make_loader, to_typed
+from lpgnn_cli.config.hydra_internals import make_flag_parser, run_app
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import RunFailed, UserError
 
 
 def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
     """Let Hydra run `commands/<name>.py` with the config that `conf/<name>.yaml` and argv give."""
-    parser = get_args_parser()
+    parser = make_flag_parser()
     args = _parse(parser, argv)
     config_name = args.config_name or name
     if args.config_path is not None:
@@ -46,7 +46,9 @@ def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
                 import_module(command.module(name)).sweep(loader, config_name, args.overrides)
             )
     try:
-        _run_hydra(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
+        run_app(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
+    except _Failed as failed:
+        raise failed.error from failed.error.__cause__
     except SystemExit as leaving:
         return int(leaving.code or 0)
     return 0
@@ -75,6 +77,14 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     return args
 
 
+class _Failed(SystemExit):
+    """Brings an error past Hydra, which would print exceptions of other kinds itself."""
+
+    def __init__(self, error: UserError | RunFailed) -> None:
+        super().__init__(1)
+        self.error = error
+
+
 def _task(module: str) -> Callable[[DictConfig], float | None]:
     def task(config: DictConfig) -> float | None:
         tune_allocator()
@@ -83,7 +93,7 @@ def _task(module: str) -> Callable[[DictConfig], float | None]:
         except (UserError, RunFailed) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 raise  # the other jobs go on; Hydra reports this one at the end
-            raise SystemExit(report(error, 2 if isinstance(error, UserError) else 1)) from error
+            raise _Failed(error) from error
         return result
 
     return task

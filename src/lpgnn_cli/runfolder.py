@@ -2,17 +2,16 @@
 
     config.yaml               the composed config
     run.json                  RunRecord: what ran, on what, in which state
-    units/<unit>/metrics.csv  epoch, time (Unix milliseconds), one column a metric, one row an epoch
+    units/<unit>/metrics.csv  one row per epoch: epoch, time (Unix milliseconds), all metrics
     units/<unit>/result.json  UnitResult
     units/<unit>/*.pt         checkpoints: last.pt, best.pt
     units/<unit>/predictions.csv  item, target, predicted, probability, violation
     units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
-    curves.csv                mean and std over units, one row an epoch
-    folds.csv                 one row a unit
-    summary.json              the reported figures, accuracies as fractions
+    curves.csv                mean and std over units, one row per epoch
+    folds.csv                 one row per unit
+    summary.json              what is reported: RunSummary, EvalSummary, or the summary of a sweep
     figures/                  pictures
     tracking.json             what of all this MLflow has
-    log.txt                   what was said
 
 A unit is one fold with one seed: what runs independently of everything else.
 """
@@ -27,10 +26,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import EPOCH, TIME
 
 RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "running",
@@ -39,6 +41,40 @@ RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "diverged",
     "failed",
 )
+
+
+# What stored names begin with: metrics at epochs chosen without the test parts, on them, and those
+# of checkpoints scored again.
+HONEST, OPTIMISTIC, RESCORED = "honest", "cv", "eval"
+
+
+class Rule(StrEnum):
+    """How an epoch is selected, whose metrics are then reported; the text is what is stored."""
+
+    LAST_EPOCH = "last epoch"
+    VALIDATION_LOSS = "validation loss"
+    VALIDATION_ACCURACY = "validation accuracy"
+    # Also the last epoch, of the training accuracy: there is nothing to test on.
+    ALL_SUPERVISED = "train accuracy: all nodes are supervised"
+    # The epoch that is best on average over the test parts of all units: optimistic.
+    BEST_MEAN_EPOCH = "best mean epoch"
+    # The one that a checkpoint, scored again, was saved at.
+    CHECKPOINT = "checkpoint"
+    # Of a unit that got nowhere.
+    NONE = ""
+
+    @classmethod
+    def by_validation(cls, metric: str) -> Rule:
+        return cls(f"validation {metric}")
+
+    @property
+    def is_by_validation(self) -> bool:
+        return self in (Rule.VALIDATION_LOSS, Rule.VALIDATION_ACCURACY)
+
+    @property
+    def prefix(self) -> str:
+        """What the stored names of metrics begin with, at the epochs that this rule selects."""
+        return {Rule.BEST_MEAN_EPOCH: OPTIMISTIC, Rule.CHECKPOINT: RESCORED}.get(self, HONEST)
 
 
 @dataclass(frozen=True)
@@ -97,13 +133,13 @@ def _is_alive(pid: int) -> bool:
 
 @dataclass
 class UnitResult:
-    """`result.json` of a unit. `metrics` are those of the epoch that `rule` selects honestly."""
+    """`result.json` of a unit. `metrics` are those of the epoch that `rule` selects."""
 
     unit: str
     state: str
     epochs: int
     selected_epoch: int
-    rule: str
+    rule: Rule
     metrics: dict[str, float]
     seconds: float
     reason: str = ""
@@ -113,13 +149,6 @@ class UnitResult:
 def runs_root() -> Path:
     """Where runs go: $LPGNN_RUNS, or `runs/` in the current folder."""
     return Path(os.environ.get("LPGNN_RUNS") or "runs").absolute()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """A reader sees the old file or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 class RunFolder:
@@ -187,12 +216,14 @@ class RunFolder:
         path = self.unit(unit) / "result.json"
         if not path.is_file():
             return None
-        return UnitResult(**json.loads(path.read_text(encoding="utf-8")))
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return UnitResult(**{**raw, "rule": Rule(raw["rule"])})
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_atomically(self.summary_path, json.dumps(dict(summary), indent=1))
 
     def read_summary(self) -> dict[str, Any]:
+        """What is stored, whichever command wrote it; `runsummary` gives it types."""
         if not self.summary_path.is_file():
             return {}
         summary: dict[str, Any] = json.loads(self.summary_path.read_text(encoding="utf-8"))
@@ -211,7 +242,7 @@ def run_folders(root: Path) -> Iterator[Path]:
 
 
 class MetricsWriter:
-    """Appends one row an epoch; a row is on disk before the next epoch starts."""
+    """Appends one row per epoch; a row is on disk before the next epoch starts."""
 
     def __init__(self, path: Path, keep_epochs: int = 0) -> None:
         """Opens the file, keeping its first `keep_epochs` rows (a resumed run)."""
@@ -224,9 +255,9 @@ class MetricsWriter:
 
     def write(self, epoch: int, metrics: Mapping[str, float]) -> None:
         if not self._columns:
-            self._columns = ["epoch", "time", *metrics]
+            self._columns = [EPOCH, TIME, *metrics]
             self._file.write(",".join(self._columns) + "\n")
-        row = {"epoch": epoch, "time": round(time.time() * 1000), **metrics}
+        row = {EPOCH: epoch, TIME: round(time.time() * 1000), **metrics}
         self._file.write(",".join(repr(row[c]) for c in self._columns) + "\n")
         self._file.flush()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lpgnn_cli.cli import COMMANDS
+from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.config import dataset, model, training
 from lpgnn_cli.config.compose import check_overrides, compose, conf_dir, load, make_loader
 from lpgnn_cli.config.root import TrainConfig

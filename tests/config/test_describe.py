@@ -82,7 +82,8 @@ def test_every_option_composes_in_range_and_help_describes_its_settings(
     group: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    overrides = [f"{group}={option}", *(["dataset.name=BZR"] if option == "tu" else [])]
+    needs = {"tu": ["dataset.name=BZR"], "graphs": ["dataset.path=mine.npz"]}
+    overrides = [f"{group}={option}", *needs.get(option, [])]
     config = compose("train", overrides)
     assert type(getattr(config, group)) in SCHEMAS[group].values()
     text = describe(LOADER, "train", overrides, "train", "train")

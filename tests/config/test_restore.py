@@ -38,8 +38,8 @@ def plain(config: TrainConfig) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("group", "option"), EVERY)
 def test_every_option_comes_back(group: str, option: str) -> None:
-    needs = ["dataset.name=BZR"] if (group, option) == ("dataset", "tu") else []
-    config = compose("train", [f"{group}={option}", *needs])
+    needs = {"tu": ["dataset.name=BZR"], "graphs": ["dataset.path=mine.npz"]}
+    config = compose("train", [f"{group}={option}", *needs.get(option, [])])
     restored = restore_config(plain(config))
     assert restored == config
     assert type(getattr(restored, group)) is type(getattr(config, group))

@@ -34,7 +34,7 @@ def test_list(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert code == 0
     assert out == run("list")[1]
     rows = {line.split()[0]: line.split() for line in out.splitlines()}
-    names = [*CATALOGUE, "tu"]
+    names = [*CATALOGUE, "tu", "graphs"]
     assert list(rows)[1:-1] == names
     assert rows["nci1"][1:5] == ["4,110", "122,747", "265,506", "2"]
     assert [n for n in names if rows[n][-1] == "yes"] == ["nci1", "enzymes"]

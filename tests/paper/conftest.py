@@ -1,8 +1,9 @@
-"""Run folders of presets, with made-up figures."""
+"""Run folders of presets, with made-up numbers."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 import yaml
 
 from lpgnn_cli.paper.presets import preset_text
+from lpgnn_cli.paper.reference import presets_by_name
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,
+    Rule,
     RunFolder,
     RunRecord,
     Unit,
@@ -26,8 +29,11 @@ MakeRun = Callable[..., RunFolder]
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Presets composed once for all tests."""
-    return tmp_path_factory.mktemp("cache")
+    """Presets composed once for all tests, in whichever process of pytest-xdist they run."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "presets-cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +52,7 @@ def make_run(runs: Path) -> MakeRun:
     clock = itertools.count(1)
 
     def make(
-        preset: str,
+        name: str,
         accuracies: Sequence[float],
         *,
         middle: Sequence[float] | None = None,
@@ -57,7 +63,8 @@ def make_run(runs: Path) -> MakeRun:
         violation: float = 0.01,
         **changes: object,
     ) -> RunFolder:
-        run = RunFolder.create(runs, "train", preset)
+        preset = presets_by_name()[name]
+        run = RunFolder.create(runs, "train", name)
         folds = len(accuracies) // seeds
         units = [
             Unit(f"fold-{f:02}" + (f"-seed-{s}" if seeds > 1 else ""), f, s)
@@ -75,8 +82,8 @@ def make_run(runs: Path) -> MakeRun:
         record = RunRecord(
             id=f"id{next(clock)}",
             command="train",
-            name=preset,
-            argv=["train", f"experiment={preset}", "data.root=/somewhere/else", "quiet=true"],
+            name=name,
+            argv=["train", *preset.overrides, "data.root=/somewhere/else", "quiet=true"],
             version="0.1.0",
             started=time.time() + next(clock),
             state=state,
@@ -104,7 +111,7 @@ def make_run(runs: Path) -> MakeRun:
             writer.close()
             unit_state = unit_states[i] if unit_states else FINISHED
             run.write_result(
-                UnitResult(unit.name, unit_state, 3, 3, "last epoch", rows[-1], seconds=60.0)
+                UnitResult(unit.name, unit_state, 3, 3, Rule.LAST_EPOCH, rows[-1], seconds=60.0)
             )
         summarise(run)
         return run

@@ -1,70 +1,136 @@
-"""Every preset composes to what its name says, and trains for one step."""
+"""Every preset composes to what its name says, and trains for one step.
+
+Where a preset needs a published dataset, small graphs of the same kind stand in for it.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 import yaml
 
-from lpgnn_cli.commands.train import compute
+from lpgnn_cli.commands.train import run
 from lpgnn_cli.config.compose import compose, conf_dir
-from lpgnn_cli.config.dataset import TuConfig
+from lpgnn_cli.config.dataset import CslConfig, PatternConfig, TuConfig
 from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.config.training import HoldoutConfig, KFoldConfig
-from lpgnn_cli.data import make_splits
 from lpgnn_cli.data.caching import load_dataset_once
-from lpgnn_cli.data.public_splits import public_splits
+from lpgnn_cli.data.public_splits import PARTS, PUBLIC, public_splits
 from lpgnn_cli.data.splits import read_splits
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.paper.presets import departures, preset_config, preset_text
-from lpgnn_cli.paper.reference import preset_names, reference_tables
-from lpgnn_cli.runfolder import FINISHED, Unit
-from lpgnn_cli.training.experiment import Experiment, Fold, claim, start_run
+from lpgnn_cli.paper.presets import departures, preset_settings, preset_text
+from lpgnn_cli.paper.reference import Preset, presets_by_name, reference_tables
 
-PRESETS = sorted(path.stem for path in (conf_dir() / "experiment").glob("[!_]*.yaml"))
+EXPERIMENTS = {path.stem for path in (conf_dir() / "experiment").glob("[!_]*.yaml")}
+PRESETS = [preset for _, preset in sorted(presets_by_name().items())]
+VARIANTS = [preset for preset in PRESETS if preset.variant != "none"]
 GRAPHS = 40
 
 
-def typed(preset: str) -> TrainConfig:
+@dataclass(frozen=True)
+class Kind:
+    """What the graphs of a dataset have."""
+
+    classes: int
+    labels: int = 0
+    attributes: int = 0
+
+
+KINDS = {
+    "PTC_MR": Kind(classes=2, labels=18),
+    "NCI1": Kind(classes=2, labels=37),
+    "PROTEINS": Kind(classes=2, labels=3, attributes=1),
+    "IMDB-BINARY": Kind(classes=2),
+    "IMDB-MULTI": Kind(classes=3),
+    "ENZYMES": Kind(classes=6, labels=3, attributes=18),
+}
+
+
+@pytest.fixture(scope="session")
+def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder per dataset in TU format, and the index files of those with public splits."""
+    root = tmp_path_factory.mktemp("stand-ins")
+    for name, kind in KINDS.items():
+        (root / name).mkdir()
+        for suffix, rows in tu_files(kind).items():
+            text = "".join(f"{row}\n" for row in rows)
+            (root / name / f"{name}_{suffix}.txt").write_text(text, encoding="utf-8")
+    for name in ("CSL", "ENZYMES"):
+        for part, graphs in zip(PARTS, np.split(np.arange(GRAPHS), [20, 30]), strict=True):
+            folds = [",".join(map(str, np.roll(np.arange(GRAPHS), 7 * f)[graphs])) for f in (0, 1)]
+            (root / f"{name}_{part}.index").write_text("\n".join(folds) + "\n", encoding="utf-8")
+    return root
+
+
+def tu_files(kind: Kind) -> dict[str, list[str]]:
+    """Rings of different sizes with chords, so that degrees differ too."""
+    random = np.random.RandomState(0)
+    sizes = random.randint(5, 9, GRAPHS)
+    starts = np.cumsum(sizes) - sizes + 1
+    edges = [
+        (start + node, start + (node + step) % size)
+        for start, size in zip(starts, sizes, strict=True)
+        for step, nodes in ((1, size), (2, random.randint(1, 3)))
+        for node in range(nodes)
+    ]
+    files = {
+        "A": [f"{a}, {b}" for edge in edges for a, b in (edge, edge[::-1])],
+        "graph_indicator": [str(g + 1) for g, size in enumerate(sizes) for _ in range(size)],
+        "graph_labels": [str(g % kind.classes) for g in range(GRAPHS)],
+    }
+    if kind.labels:
+        files["node_labels"] = [str(node % kind.labels) for node in range(sizes.sum())]
+    if kind.attributes:
+        rows = random.normal(size=(sizes.sum(), kind.attributes)).round(3)
+        files["node_attributes"] = [", ".join(map(str, row)) for row in rows.tolist()]
+    return files
+
+
+def typed(preset: Preset) -> TrainConfig:
     return restore_config(yaml.safe_load(preset_text(preset)))
 
 
-def test_presets_and_reference_name_each_other() -> None:
-    assert set(PRESETS) == preset_names()
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_trains_for_one_step(preset: str) -> None:
-    config = typed(preset)
-    assert config.name == preset
-    elsewhere = isinstance(config.dataset, TuConfig) and not config.dataset.embedded
-    if elsewhere and not os.environ.get("LPGNN_DATA"):
-        pytest.skip("LPGNN_DATA names no folder with datasets")
+def shrink(config: TrainConfig, stand_ins: Path) -> None:
+    """One step on few graphs, with all else as the preset says."""
     config.epochs, config.figures, config.threads, config.device = 1, False, 1, "cpu"
-    config.inference.steps = 2
-    dataset = load_dataset_once(config.dataset, None, config.seed)
-    if dataset.parts is None and dataset.batch.num_graphs > 1:
-        few = torch.linspace(0, dataset.batch.num_graphs - 1, GRAPHS).long()
-        dataset = replace(dataset, batch=dataset.batch.subset(few))
-    if isinstance(config.protocol, KFoldConfig):
-        config.protocol.folds = 2
-    elif isinstance(config.protocol, HoldoutConfig):
-        config.protocol.splits = None
-    split = make_splits(config.protocol, dataset, config.seed)[0]
-    fold = Fold(Unit("fold-00", 0, config.seed), dataset, split)
-    experiment = Experiment(config, [fold], torch.device("cpu"), workers=1)
-    run, record = start_run(experiment)
-    claim(run, record)
-    summary = compute(experiment, run, record, [])
-    assert (record.state, record.reason) == (FINISHED, "")
-    assert 0 <= summary["honest/accuracy_mean"] <= 1
-    assert record.versions["torch"] == torch.__version__
+    config.inference.steps, config.quiet = 2, True
+    config.tracking = TrackingConfig(name="none")
+    dataset, protocol = config.dataset, config.protocol
+    protocol.seeds, protocol.workers = 1, "1"
+    if isinstance(dataset, TuConfig) and not dataset.embedded:
+        dataset.path = str(stand_ins / dataset.name)
+    elif isinstance(dataset, CslConfig):
+        dataset.copies = GRAPHS // len(dataset.skips)
+    elif isinstance(dataset, PatternConfig):
+        dataset.graphs = GRAPHS
+    if isinstance(protocol, KFoldConfig):
+        protocol.folds = 2
+    elif isinstance(protocol, HoldoutConfig) and protocol.splits == PUBLIC:
+        protocol.splits = str(stand_ins)
+
+
+def test_presets_and_reference_name_each_other() -> None:
+    assert {preset.experiment for preset in PRESETS} == EXPERIMENTS
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+def test_every_preset_trains_for_one_step(
+    preset: Preset, stand_ins: Path, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_DATA", str(runs / "nothing-here"))
+    config = typed(preset)
+    assert config.name == preset.name
+    shrink(config, stand_ins)
+    assert 0 <= run(config) <= 1
+    (folder,) = (runs / "train").glob("*/*")
+    assert folder.name.endswith(f"-{preset.name}")
 
 
 def test_what_a_preset_says_is_what_the_command_composes() -> None:
@@ -95,17 +161,19 @@ def test_recipes_follow_the_dataset_of_a_preset_and_the_preset_has_the_last_word
     assert load(loader, "train", ["experiment=ptc_gin", "epochs=5"]).epochs == 5
 
 
-@pytest.mark.parametrize("preset", [p for p in PRESETS if p.endswith("_control")])
-def test_controls_differ_from_their_row_only_by_frozen_states(preset: str) -> None:
-    base = preset.removesuffix("_control")
-    base = base if base in PRESETS else f"{base}_squared"
-    own, theirs = preset_config(preset), preset_config(base)
-    differing = {key for key in own if own[key] != theirs[key]}
-    assert differing - {"propagation.hand_up"} == {"propagation.states"}
+@pytest.mark.parametrize("preset", VARIANTS, ids=lambda preset: preset.name)
+def test_variants_differ_from_their_row_by_one_thing(preset: Preset) -> None:
+    own, theirs = preset_settings(preset), preset_settings(Preset(preset.experiment))
+    differing = {key: own[key] for key in own if own[key] != theirs[key]}
+    change = {"control": ("states", "frozen"), "oneshot": ("updates", "one_shot")}
+    setting, value = change[preset.variant]
+    assert differing.pop(f"propagation.{setting}") == value
+    # Frozen states hand zeros up, so deeper layers would see nothing at all.
+    assert differing in ({}, {"propagation.hand_up": "transition"})
     config = typed(preset)
     assert isinstance(config.propagation, LagrangianConfig)
-    # Frozen states hand zeros up, so deeper layers would see nothing at all.
-    assert config.layers == 1 or config.propagation.hand_up == "transition"
+    if preset.variant == "control":
+        assert config.layers == 1 or config.propagation.hand_up == "transition"
 
 
 def test_presets_that_share_a_cell_are_the_same_experiment() -> None:
@@ -114,16 +182,17 @@ def test_presets_that_share_a_cell_are_the_same_experiment() -> None:
     assert shared
     for first, *others in shared:
         for other in others:
-            assert preset_config(other) == preset_config(first)
+            assert preset_settings(other) == preset_settings(first)
 
 
 def test_departures_name_what_changed_and_nothing_else() -> None:
-    flat = dict(preset_config("karate"))
-    shown = {"name": "x", "quiet": "true", "data.root": "/d", "tracking.name": "none"}
-    assert departures("karate", {**flat, **shown, "protocol.workers": "3"}) == []
-    assert departures("karate", {**flat, "layers": "2"}) == ["layers=2 instead of 3"]
-    flat.pop("precision")  # a setting that came later than the run
-    assert departures("karate", flat) == []
+    karate = Preset("karate")
+    settings = dict(preset_settings(karate))
+    assert not {"name", "quiet", "data.root", "tracking.name", "protocol.workers"} & set(settings)
+    assert departures(karate, {**settings, "layers": "2"}) == ["layers=2 instead of 3"]
+    settings.pop("precision")  # a setting that came later than the run
+    settings["dataset.colour"] = "blue"  # one that went
+    assert departures(karate, settings) == []
 
 
 def test_public_splits_are_the_published_ones_or_none(
@@ -132,7 +201,7 @@ def test_public_splits_are_the_published_ones_or_none(
     folder = tmp_path / "splits"
     folder.mkdir()
     monkeypatch.setenv("LPGNN_SPLITS", str(folder))
-    for part in ("train", "val", "test"):
+    for part in PARTS:
         (folder / f"CSL_{part}.index").write_text("0,1\n", encoding="utf-8")
     with pytest.raises(UserError, match="other folds of CSL than the public ones"):
         public_splits("csl")
@@ -145,7 +214,7 @@ def test_the_public_folds_of_csl_are_five_of_90_30_30(monkeypatch: pytest.Monkey
     if not data or not (Path(data).parent / "splits" / "CSL_train.index").is_file():
         pytest.skip("LPGNN_DATA has no public splits beside it")
     monkeypatch.delenv("LPGNN_SPLITS", raising=False)
-    config = typed("csl_lp")
+    config = typed(Preset("csl_lp"))
     splits = read_splits(public_splits("csl"), load_dataset_once(config.dataset, None, 0))
     sizes = {tuple(len(p) for p in (s.train, s.val, s.test) if p is not None) for s in splits}
     assert (len(splits), sizes) == (5, {(90, 30, 30)})

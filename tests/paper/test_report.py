@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from PIL import Image
 
 from lpgnn_cli.cli import main
-from lpgnn_cli.paper.document import figure_text, signed
-from lpgnn_cli.paper.reference import Figure, reference_tables
-from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder
+from lpgnn_cli.paper.document import signed, value_text
+from lpgnn_cli.paper.reference import Value, reference_tables
+from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED
 
 MUTAG = [0.9, 0.95, 0.85, 0.9, 0.95, 0.85, 0.9, 0.9, 0.9, 0.9]
 
@@ -28,7 +27,7 @@ def cells(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str
     return {f"{r['table']}/{r['row']}/{r['column']}": r for r in rows}
 
 
-def test_the_reference_has_the_papers_figures() -> None:
+def test_the_reference_has_the_papers_values() -> None:
     tables = reference_tables()
     assert list(tables) == [
         "karate",
@@ -45,15 +44,15 @@ def test_the_reference_has_the_papers_figures() -> None:
         for r in t.rows
         for c, cell in r.cells.items()
     }
-    assert paper["artificial", "squared", "clique"] == Figure(93.07, 2.18)
-    assert paper["graph_classification", "multi", "mutag"] == Figure(92.2, 5.6)
-    assert paper["graph_classification", "dcnn", "nci1"] == Figure(62.6, None)
-    assert paper["csl", "lp", "test"] == Figure(98.9, 4.49)
-    assert paper["enzymes", "lp", "seed2_test"] == Figure(64.17, 5.6)
-    assert paper["depth_vs_diffusion", "gin", "k1"] == Figure(52, None)
-    assert paper["lp_in_other_gnns", "lp_gcn", "k5"] == Figure(73.7, None)
+    assert paper["artificial", "squared", "clique"] == Value(93.07, 2.18)
+    assert paper["graph_classification", "multi", "mutag"] == Value(92.2, 5.6)
+    assert paper["graph_classification", "dcnn", "nci1"] == Value(62.6, None)
+    assert paper["csl", "lp", "test"] == Value(98.9, 4.49)
+    assert paper["enzymes", "lp", "seed2_test"] == Value(64.17, 5.6)
+    assert paper["depth_vs_diffusion", "gin", "k1"] == Value(52, None)
+    assert paper["lp_in_other_gnns", "lp_gcn", "k5"] == Value(73.7, None)
     assert ("graph_classification", "awl", "ptc") not in paper
-    assert sum(figure is not None for figure in paper.values()) == 16 + 51 + 16 + 32 + 8 + 12 + 1
+    assert sum(value is not None for value in paper.values()) == 16 + 51 + 16 + 32 + 8 + 12 + 1
     kinds = {r.model: r.kind for r in tables["graph_classification"].rows}
     control = kinds["Single, states frozen"]
     assert (kinds["GIN"], kinds["GNN*"], control) == ("quoted", "paper", "ours")
@@ -90,7 +89,7 @@ def test_a_run_stands_beside_the_paper(capsys: pytest.CaptureFixture[str], make_
     assert "10:00" in text
 
 
-def test_the_honest_figure_is_compared_where_the_paper_has_a_validation_part(
+def test_the_honest_value_is_compared_where_the_paper_has_a_validation_part(
     capsys: pytest.CaptureFixture[str], make_run
 ) -> None:
     make_run("clique_squared", [0.95] * 5, middle=[0.99] * 5, seeds=5)
@@ -180,7 +179,7 @@ def test_every_format(capsys: pytest.CaptureFixture[str], make_run, tmp_path: Pa
 
     text = report(capsys, "paper", "--runs", "--format", "markdown")
     assert "| LP-GNN-Single | paper |" in text
-    assert "LP-GNN-Single less Single, states frozen" in text
+    assert "LP-GNN-Single minus Single, states frozen" in text
     assert "| GNN\\* |" in text
 
     tex = report(capsys, "--runs", "--format", "latex")
@@ -204,90 +203,8 @@ def test_every_format(capsys: pytest.CaptureFixture[str], make_run, tmp_path: Pa
     assert "graph_classification,single,single_control,mutag,honest,10,5," in tests
 
 
-def test_collect_keeps_what_the_report_needs_and_nothing_of_the_machine(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path, runs: Path
-) -> None:
-    make_run("mutag_single", MUTAG, data__root="/secret/place")
-    make_run("mutag_single_control", [a - 0.05 for a in MUTAG])
-    make_run("ptc_single", [0.6] * 10, epochs=3)
-    before = cells(capsys, "--runs")
-    assert "mutag_single, mutag_single_control" in report(capsys, "collect")
-    results = tmp_path / "results"
-    after = cells(capsys, "paper")
-    own = {"run", "command"}
-    for place, row in before.items():
-        assert {k: v for k, v in row.items() if k not in own} == {
-            k: v for k, v in after[place].items() if k not in own
-        }
-    assert not (results / "runs" / "ptc_single").exists()
-    kept = {p.relative_to(results).as_posix() for p in results.rglob("*") if p.is_file()}
-    assert "runs/mutag_single/folds.csv" in kept
-    assert not [name for name in kept if name.endswith((".pt", ".npz"))]
-    for name in kept:
-        if not name.endswith((".png", ".gif")):
-            text = (results / name).read_text(encoding="utf-8")
-            assert not re.search(r"/secret|/somewhere|some-machine", text), name
-            assert str(tmp_path) not in text, name
-    assert "lpgnn train experiment=mutag_single\n" in (results / "commands.sh").read_text()
-    assert "falls short by 0.5" in (results / "README.md").read_text(encoding="utf-8")
-    assert report(capsys, "collect") == "Nothing new.\n"
-
-
-def test_collect_replaces_older_results_and_keeps_the_others(
-    capsys: pytest.CaptureFixture[str], make_run, runs: Path
-) -> None:
-    make_run("karate", [0.5])
-    make_run("mutag_single", MUTAG)
-    report(capsys, "collect")
-    runs.rename(runs.with_name("gone"))
-    make_run("karate", [1.0])
-    assert report(capsys, "collect") == "Collected karate into results.\n"
-    rows = cells(capsys)
-    assert rows["karate/lp/karate"]["honest"] == "100"
-    assert rows["graph_classification/single/mutag"]["state"] == "measured"
-
-
-def test_collected_curves_are_thinned_to_the_last_epoch(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
-) -> None:
-    run: RunFolder = make_run("mutag_single", MUTAG)
-    header = "epoch,test/violation_mean_mean,test/violation_mean_std,train/layer0/x_mean\n"
-    lines = [f"{e},{1 / e},{0.1},{0.2}\n" for e in range(1, 1004)]
-    (run.path / "curves.csv").write_text(header + "".join(lines), encoding="utf-8")
-    report(capsys, "collect")
-    kept = (tmp_path / "results/runs/mutag_single/curves.csv").read_text().splitlines()
-    assert kept[0] == "epoch,test/violation_mean_mean"
-    assert (kept[1].split(",")[0], kept[-1].split(",")[0]) == ("1", "1003")
-    assert len(kept) < 210
-
-
-def test_notes_explain_a_row_that_falls_short(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
-) -> None:
-    make_run("mutag_single", MUTAG)
-    report(capsys, "collect")
-    notes = {"mutag_single": "Larger states and\ndropout were tried."}
-    (tmp_path / "results" / "notes.yaml").write_text(yaml.safe_dump(notes), encoding="utf-8")
-    text = report(capsys, "table=graph_classification", "--format", "markdown")
-    assert "falls short by 0.5. Larger states and dropout were tried." in text
-
-
-def test_a_preset_that_changed_after_its_run_is_told(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
-) -> None:
-    make_run("mutag_single", MUTAG)
-    report(capsys, "collect")
-    path = tmp_path / "results/runs/mutag_single/config.yaml"
-    config = yaml.safe_load(path.read_text())
-    config["lr"]["theta"] = 0.5
-    path.write_text(yaml.safe_dump(config))
-    text = report(capsys, "table=graph_classification", "--format", "markdown")
-    assert "lr.theta=0.5 instead of" in text
-    assert cells(capsys)["graph_classification/single/mutag"]["state"] == "not run"
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_store_gives_the_same_figures(
+def test_a_store_gives_the_same_values(
     capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
 ) -> None:
     run = make_run("mutag_single", MUTAG)
@@ -321,9 +238,9 @@ def test_mistakes_get_one_sentence(
     assert sentence in capsys.readouterr().err
 
 
-def test_figures_are_written_as_the_paper_writes_them() -> None:
-    assert figure_text(Figure(96.25, 0.96)) == "96.25 ± 0.96"
-    assert figure_text(Figure(100, None)) == "100.0"
+def test_values_are_written_as_the_paper_writes_them() -> None:
+    assert value_text(Value(96.25, 0.96)) == "96.25 ± 0.96"
+    assert value_text(Value(100, None)) == "100.0"
     assert [signed(x) for x in (0.5, -0.5, 0.04, -0.04, None)] == [
         "+0.5",
         "-0.5",

@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from lpgnn_cli.paper.document import find
-from lpgnn_cli.paper.reference import preset_names, reference_tables
+from lpgnn_cli.paper.reference import reference_tables
 from lpgnn_cli.paper.runs import runs_in_folders
 from lpgnn_cli.paper.significance import EXACT_PAIRS, Comparison, corrected_t_p, sign_flip_p
 from lpgnn_cli.runfolder import FAILED, FINISHED, runs_root
 
 
 def comparisons(table: str) -> dict[tuple[str, str, str], Comparison]:
-    runs = runs_in_folders(runs_root(), preset_names())
+    runs = runs_in_folders(runs_root())
     (found,) = find([reference_tables()[table]], runs)
     return {(c.first.row.id, c.second.row.id, c.first.column.id): c for c in found.comparisons}
 
@@ -78,7 +78,7 @@ def test_seeds_of_one_fold_count_once(make_run) -> None:
 
 def test_seeds_of_generated_data_count_each(make_run) -> None:
     make_run("clique_squared", [0.9, 0.8, 0.85, 0.9, 0.95], seeds=5)
-    make_run("clique_control", [0.8, 0.7, 0.75, 0.9, 0.85], seeds=5)
+    make_run("clique_squared_control", [0.8, 0.7, 0.75, 0.9, 0.85], seeds=5)
     assert comparisons("artificial")["squared", "control", "clique"].tests["honest"].pairs == 5
 
 

@@ -20,7 +20,7 @@ from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.data import load_dataset
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.constraints import build_constraint
-from lpgnn_cli.sweep.identity import identify
+from lpgnn_cli.sweeps.identity import identify
 
 pytestmark = pytest.mark.usefixtures("clean_registry")
 

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,
+    Rule,
     RunFolder,
     RunRecord,
     Unit,
@@ -24,7 +25,7 @@ MakeRun = Callable[..., RunFolder]
 
 CONFIG = {
     "dataset": {"name": "MUTAG"},
-    "propagation": {"name": "lagrangian"},
+    "propagation": {"name": "lagrangian", "multiplier": "node"},
     "aggregator": {"name": "sum"},
     "g": {"name": "squared"},
     "layers": 3,
@@ -40,7 +41,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         curves: Sequence[Mapping[str, Sequence[float]]],
         *,
         states: Sequence[str] | None = None,
-        rule: str = "last epoch",
+        rule: Rule = Rule.LAST_EPOCH,
         selected: Sequence[int] | None = None,
         inference: Sequence[dict[str, float]] | None = None,
         config: Mapping[str, Any] = CONFIG,

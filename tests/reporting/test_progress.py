@@ -15,7 +15,7 @@ from lpgnn_cli.reporting.progress import (
     QuietProgress,
     make_progress,
 )
-from lpgnn_cli.runfolder import DIVERGED, FINISHED, UnitResult
+from lpgnn_cli.runfolder import DIVERGED, FINISHED, Rule, UnitResult
 
 METRICS = {
     "train/loss": 0.4123,
@@ -44,7 +44,7 @@ def units(run):
 
 
 def ended(unit, state=FINISHED, reason=""):
-    return UnitResult(unit, state, 10, 10, "last epoch", dict(METRICS), 1.0, reason)
+    return UnitResult(unit, state, 10, 10, Rule.LAST_EPOCH, dict(METRICS), 1.0, reason)
 
 
 def plain(clock):
@@ -153,7 +153,7 @@ def live(run, units, no_color=False):
     return progress, file
 
 
-def test_live_display_shows_units_figures_and_troubles(run, units):
+def test_live_display_shows_units_values_and_troubles(run, units):
     progress, file = live(run, units, no_color=True)
     progress.epoch_done("fold-00", 4, METRICS)
     progress.unit_ended("fold-01", ended("fold-01"))

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from lpgnn_cli.reporting.summary import summarise
+from lpgnn_cli.runfolder import Rule
+from lpgnn_cli.runsummary import RunSummary
 
 
 def read_csv(path):
@@ -12,14 +14,23 @@ def read_csv(path):
         return list(csv.DictReader(file))
 
 
-def test_figures_equal_those_computed_by_hand(make_run):
+def stored(run):
+    """summary.json as it is on disk: its names are a contract."""
+    summary = summarise(run)
+    written = json.loads(run.summary_path.read_text())
+    assert written == summary.to_dict()
+    assert RunSummary.read(run) == summary
+    return written
+
+
+def test_values_equal_those_computed_by_hand(make_run):
     run = make_run(
         [
             {"test/accuracy": [0.5, 0.9, 0.7], "train/accuracy": [0.6, 0.8, 1.0]},
             {"test/accuracy": [0.5, 0.7, 0.7], "train/accuracy": [0.6, 0.7, 0.8]},
         ]
     )
-    summary = summarise(run)
+    summary = stored(run)
     assert summary["cv/best_epoch"] == 2
     assert summary["cv/accuracy_mean"] == pytest.approx(0.8)
     assert summary["cv/accuracy_std"] == pytest.approx(0.1)  # population: sqrt(2 * 0.1^2 / 2)
@@ -29,12 +40,11 @@ def test_figures_equal_those_computed_by_hand(make_run):
     assert summary["train/accuracy_mean"] == pytest.approx(0.9)
     assert summary["seconds"] == pytest.approx(21.0)
     assert (summary["units"], summary["units_finished"], summary["units_failed"]) == (2, 2, 0)
-    assert json.loads(run.summary_path.read_text()) == summary
 
 
 def test_ties_go_to_the_earliest_epoch(make_run):
     run = make_run([{"test/accuracy": [0.5, 0.75, 0.75, 0.6]}])
-    assert summarise(run)["cv/best_epoch"] == 2
+    assert stored(run)["cv/best_epoch"] == 2
 
 
 def test_failed_units_are_counted_but_not_averaged(make_run):
@@ -44,7 +54,7 @@ def test_failed_units_are_counted_but_not_averaged(make_run):
         {"test/accuracy": [0.7, 0.8]},
     ]
     run = make_run(curves, states=["finished", "diverged", "finished"])
-    summary = summarise(run)
+    summary = stored(run)
     assert (summary["units"], summary["units_finished"], summary["units_failed"]) == (3, 2, 1)
     assert summary["cv/best_epoch"] == 2
     assert summary["cv/accuracy_mean"] == pytest.approx(0.7)
@@ -57,10 +67,10 @@ def test_a_unit_that_stopped_early_keeps_its_last_value(make_run):
             {"test/accuracy": [0.5, 0.6], "val/loss": [1.0, 1.1]},
             {"test/accuracy": [0.5, 0.5, 0.9], "val/loss": [1.0, 0.9, 0.8]},
         ],
-        rule="validation loss",
+        rule=Rule.VALIDATION_LOSS,
         selected=[1, 3],
     )
-    summary = summarise(run)
+    summary = stored(run)
     assert summary["cv/best_epoch"] == 3
     assert summary["cv/accuracy_mean"] == pytest.approx((0.6 + 0.9) / 2)
     assert summary["honest/accuracy_mean"] == pytest.approx((0.5 + 0.9) / 2)
@@ -70,11 +80,11 @@ def test_a_unit_that_stopped_early_keeps_its_last_value(make_run):
 
 def test_without_early_stopping_only_common_epochs_count(make_run):
     run = make_run([{"test/accuracy": [0.5, 0.6]}, {"test/accuracy": [0.5, 0.5, 1.0]}])
-    assert summarise(run)["cv/best_epoch"] == 2
+    assert stored(run)["cv/best_epoch"] == 2
 
 
 def test_all_nodes_supervised_reports_train_accuracy_and_says_so(make_run):
-    summary = summarise(make_run([{"train/accuracy": [0.3, 0.9]}]))
+    summary = stored(make_run([{"train/accuracy": [0.3, 0.9]}]))
     assert summary["cv/accuracy_mean"] == pytest.approx(0.9)
     assert summary["honest/accuracy_mean"] == pytest.approx(0.9)
     assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
@@ -83,11 +93,11 @@ def test_all_nodes_supervised_reports_train_accuracy_and_says_so(make_run):
 def test_a_test_part_that_is_the_training_part_is_not_reported_as_a_test(make_run):
     columns = {"train/accuracy": [0.3, 0.9], "test/accuracy": [0.4, 1.0]}
     protocol = {"name": "transductive", "supervised_per_class": None}
-    summary = summarise(make_run([columns], config={"protocol": protocol}))
+    summary = stored(make_run([columns], config={"protocol": protocol}))
     assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
     assert summary["honest/accuracy_mean"] == pytest.approx(0.9)
     protocol["supervised_per_class"] = 1
-    summary = summarise(make_run([columns], config={"protocol": protocol}))
+    summary = stored(make_run([columns], config={"protocol": protocol}))
     assert summary["honest/rule"] == "last epoch"
     assert summary["honest/accuracy_mean"] == pytest.approx(1.0)
 
@@ -98,7 +108,7 @@ def test_violations_are_those_of_the_selected_epochs(make_run):
         "train/violation_mean": [0.4, 0.2],
         "test/violation_mean": [0.8, 0.1],
     }
-    summary = summarise(make_run([columns, columns], selected=[1, 2]))
+    summary = stored(make_run([columns, columns], selected=[1, 2]))
     assert summary["train/violation_mean"] == pytest.approx(0.3)
     assert summary["test/violation_mean"] == pytest.approx(0.45)
 
@@ -119,12 +129,12 @@ def test_curves_and_folds_are_written(make_run):
     assert [int(row["best_epoch"]) for row in folds] == [2, 1]
 
 
-def test_inference_figures_are_averaged(make_run):
+def test_what_inference_gave_is_averaged(make_run):
     inference = [
         {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.8, "gain": 0.5},
         {"persistent_accuracy": 0.7, "from_zero_accuracy": 0.8, "gain": 1.5},
     ]
-    summary = summarise(make_run([{"test/accuracy": [0.5]}] * 2, inference=inference))
+    summary = stored(make_run([{"test/accuracy": [0.5]}] * 2, inference=inference))
     assert summary["inference/persistent_accuracy_mean"] == pytest.approx(0.8)
     assert summary["inference/gain_mean"] == pytest.approx(1.0)
     assert summary["inference/gain_max"] == pytest.approx(1.5)
@@ -133,7 +143,7 @@ def test_inference_figures_are_averaged(make_run):
 def test_an_interrupted_run_has_curves_but_no_result(make_run):
     run = make_run([{"test/accuracy": [0.5, 0.6]}] * 2, states=["interrupted"] * 2)
     (run.unit("fold-01") / "result.json").unlink()
-    summary = summarise(run)
+    summary = stored(run)
     assert summary["units_finished"] == summary["units_failed"] == 0
     assert not any(key.startswith(("cv/", "honest/")) for key in summary)
     assert len(read_csv(run.path / "curves.csv")) == 2
@@ -143,9 +153,9 @@ def test_a_run_without_any_epoch_can_be_summarised(make_run):
     run = make_run([{"test/accuracy": [0.5]}])
     for name in ("result.json", "metrics.csv"):
         (run.unit("fold-00") / name).unlink()
-    assert summarise(run)["units"] == 1
+    assert stored(run)["units"] == 1
 
 
 def test_divergence_to_infinity_gives_no_warning(make_run):
     run = make_run([{"test/accuracy": [0.5, 0.4], "train/loss": [1.0, np.inf]}] * 2)
-    assert summarise(run)["cv/best_epoch"] == 1
+    assert stored(run)["cv/best_epoch"] == 1

@@ -11,12 +11,14 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import compose, conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RUNNING, RunFolder
-from lpgnn_cli.sweep import identity
-from lpgnn_cli.sweep.board import Board, View
-from lpgnn_cli.sweep.function import as_job
-from lpgnn_cli.sweep.identity import identify
-from lpgnn_cli.sweep.jobs import (
+from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.sweeps import identity
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.function import as_job
+from lpgnn_cli.sweeps.identity import identify
+from lpgnn_cli.sweeps.jobs import (
     BY_DEATH,
     BY_DIVERGENCE,
     BY_USER,
@@ -28,10 +30,9 @@ from lpgnn_cli.sweep.jobs import (
     read_notes,
     state_of,
 )
-from lpgnn_cli.sweep.leaderboard import command_line, effects
-from lpgnn_cli.sweep.loading import SweepLoader
-from lpgnn_cli.sweep.objective import objective
-from lpgnn_cli.sweep.session import default_name, swept_overrides
+from lpgnn_cli.sweeps.leaderboard import command_line, effects
+from lpgnn_cli.sweeps.objective import objective
+from lpgnn_cli.sweeps.session import default_name, swept_overrides
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
 GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))
@@ -134,7 +135,9 @@ def board() -> Iterator[View]:
         [("abs", 0, 0.5), ("abs", 1, 0.7), ("lin", 0, 0.9), ("lin", 1, float("nan"))]
     ):
         view = View(Job(number, str(number), (), {"g": g, "seed": str(seed)}), FINISHED)
-        view.summary = {"cv/accuracy_mean": accuracy, "honest/accuracy_mean": 1 - accuracy}
+        view.summary = RunSummary.from_dict(
+            {"cv/accuracy_mean": accuracy, "honest/accuracy_mean": 1 - accuracy}
+        )
         yield view
 
 
@@ -153,9 +156,10 @@ def test_ranking_and_marginal_effects() -> None:
 
 def test_the_objective_comes_from_the_protocol() -> None:
     summary = {"cv/accuracy_mean": 0.9, "honest/accuracy_mean": 0.8, "honest/rule": "last epoch"}
-    assert objective(summary, "auto") == 0.9
-    assert objective({**summary, "honest/rule": "validation loss"}, "auto") == 0.8
-    assert objective(summary, "honest/accuracy_mean") == 0.8
+    by_validation = {**summary, "honest/rule": "validation loss"}
+    assert objective(RunSummary.from_dict(summary), "auto") == 0.9
+    assert objective(RunSummary.from_dict(by_validation), "auto") == 0.8
+    assert objective(RunSummary.from_dict(summary), "honest/accuracy_mean") == 0.8
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -11,8 +11,8 @@ import pytest
 
 from hydra_plugins.lpgnn_launcher import WorkersLauncher
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.sweep.pool import Died, run_in_pool
-from lpgnn_cli.sweep.workers import plan_slots
+from lpgnn_cli.sweeps.pool import Died, run_in_pool
+from lpgnn_cli.sweeps.workers import plan_slots
 
 # Which GPU a job sees, whether torch was there before it could tell, and when the job ran.
 LOOK = (

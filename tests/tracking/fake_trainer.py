@@ -21,6 +21,7 @@ from lpgnn_cli.runfolder import (
     FINISHED,
     INTERRUPTED,
     MetricsWriter,
+    Rule,
     RunFolder,
     RunRecord,
     Unit,
@@ -30,7 +31,7 @@ from lpgnn_cli.runfolder import (
 CONFIG = """\
 dataset: {name: MUTAG, kind: tu}
 aggregator: {name: sum, hidden: [20]}
-propagation: {name: lagrangian}
+propagation: {name: lagrangian, multiplier: node}
 g: {name: squared}
 protocol: {name: kfold, folds: 10}
 tracking: {name: mlflow, uri: null, experiment: lpgnn}
@@ -99,7 +100,7 @@ class FakeTrainer:
         if last == self.epochs:
             final = metrics(unit.fold, last)
             self.run.write_result(
-                UnitResult(unit.name, FINISHED, last, last, "last epoch", final, 1.0)
+                UnitResult(unit.name, FINISHED, last, last, Rule.LAST_EPOCH, final, 1.0)
             )
 
     def finish(self) -> None:

@@ -68,6 +68,7 @@ def listed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
         (["cv/accuracy_mean<=0.6"], ["good"]),
         (["--sort", "cv/accuracy_mean"], ["bad", "good", "killed"]),
         (["--sort", "cv/accuracy_mean", "--reverse"], ["good", "bad", "killed"]),
+        (["--sort", "test/violation_mean"], ["bad", "good", "killed"]),
         (["--sort", "lr.theta", "--limit", "2"], ["good", "killed"]),
         (["--sort", "name"], ["bad", "good", "killed"]),
         (["--limit", "1"], ["killed"]),
@@ -79,7 +80,7 @@ def test_filters_and_order(
     assert listed(capsys, *words) == names
 
 
-def test_states_and_figures_in_the_table(
+def test_states_and_values_in_the_table(
     three_runs: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["runs"]) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lpgnn_cli.metrics import METRICS
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.store import default_uri, open_client
 
@@ -33,6 +34,8 @@ def test_a_run_on_mutag_leaves_one_parent_and_ten_children(runs: Path) -> None:
         rows = run.read_metrics(child.info.run_name)
         assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
         for metric in rows[0].keys() - {"epoch", "time"}:
+            part, _, name = metric.rpartition("/")
+            assert part.split("/")[0] in METRICS[name].parts
             history = client.get_metric_history(child.info.run_id, metric)
             assert [(m.step, m.value) for m in history] == [
                 (row["epoch"], row[metric]) for row in rows

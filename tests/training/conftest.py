@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,41 @@ from omegaconf import OmegaConf
 from lpgnn_cli.config.compose import compose, to_typed
 from lpgnn_cli.config.root import TrainConfig, schemas
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.model.network import DataShape, Network
+from lpgnn_cli.propagation import Propagation, build_propagation
 from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.training.build import build_learner
-from lpgnn_cli.training.evaluation import Part
+from lpgnn_cli.training.epoch import train_epoch
+from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.fit import UnitTask
-from lpgnn_cli.training.learner import Learner
 
 # Nothing but the folder, one core, no figures.
 SOBER = ("tracking=none", "threads=1", "protocol.workers=1", "device=cpu", "figures=false")
+
+
+@dataclass
+class Learner:
+    """A propagation with the parts that it trains on and is evaluated on."""
+
+    propagation: Propagation
+    parts: dict[str, Part]
+
+    @property
+    def network(self) -> Network:
+        return self.propagation.network
+
+    def train_epoch(self, epoch: int, batch: GraphBatch | None = None) -> dict[str, torch.Tensor]:
+        part = self.parts["train"]
+        part = part if batch is None else replace(part, batch=batch)
+        return train_epoch(self.propagation, epoch, part)
+
+    def follow(self, name: str) -> None:
+        self.propagation.follow(name, self.parts[name].batch)
+
+    def evaluate(self, name: str) -> Evaluation:
+        return Evaluation.of(self.propagation, name, self.parts[name])
+
 
 MakeBatch = Callable[..., GraphBatch]
 MakeConfig = Callable[..., TrainConfig]
@@ -114,9 +141,11 @@ def make_learner() -> MakeLearner:
 
     def make(config: TrainConfig, seed: int = 0, **parts: Part | GraphBatch) -> Learner:
         torch.manual_seed(seed)
-        return build_learner(
-            config, {k: p if isinstance(p, Part) else Part(p) for k, p in parts.items()}
-        )
+        placed = {k: p if isinstance(p, Part) else Part(p) for k, p in parts.items()}
+        batch = placed["train"].batch
+        sets = {name: part.batch for name, part in placed.items()}
+        propagation = build_propagation(config, DataShape.of(batch), sets, like=batch.features)
+        return Learner(propagation, placed)
 
     return make
 

@@ -107,9 +107,9 @@ def test_float64_trains_in_float64(make_config, make_tasks):
     config = make_config("dataset=clique", "dataset.graphs=4", "precision=float64", "epochs=1")
     (task,) = make_tasks(config)
     fit = UnitFit(task)
-    assert {p.dtype for p in fit.learner.network.parameters()} == {torch.float64}
-    assert {x.dtype for x in fit.learner.states_of("train")} == {torch.float64}
-    fit.learner.train_epoch(1, fit.parts["train"].batch)
+    assert {p.dtype for p in fit.propagation.network.parameters()} == {torch.float64}
+    assert {x.dtype for x in fit.propagation.states_of("train")} == {torch.float64}
+    fit.propagation.train_step(1, fit.parts["train"])
 
 
 def test_one_fold_runs_on_each_gpu(gpus, monkeypatch, make_config, make_tasks):
@@ -172,10 +172,10 @@ def test_no_path_assumes_a_cpu(path, level, make_config, make_batch, make_learne
     for epoch in (1, 2):
         figures = learner.train_epoch(epoch, train)
         learner.follow("test")
-        evaluation = learner.evaluate("test")
+        outcome = learner.evaluate("test").outcome
     assert all(value.is_meta for value in figures.values())
-    assert evaluation.scores.is_meta
-    assert evaluation.scores.shape == (2 if level == "graph" else 11, 2)
+    assert outcome.scores.is_meta
+    assert outcome.scores.shape == (2 if level == "graph" else 11, 2)
     learnt = [p for p in learner.network.parameters() if p.requires_grad]
     assert all(p.is_meta and p.grad is not None for p in learnt)
-    learner.load_state_dict(learner.state_dict())
+    learner.propagation.load_state_dict(learner.propagation.state_dict())

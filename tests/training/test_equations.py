@@ -14,14 +14,15 @@ The arcs are a list here and the MLP sees plain concatenations: nothing of ops/ 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.training.evaluation import Part
-from lpgnn_cli.training.lagrangian import GradientLearner
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.propagation.lagrangian import Gradient
 
 Array = np.ndarray
 EPS = 0.05
@@ -148,7 +149,7 @@ def by_hand(
     return Gradients(of_x, of_multipliers, of_transitions, of_readout, total)
 
 
-def parameters(learner: GradientLearner) -> dict[str, torch.Tensor]:
+def parameters(learner: Any) -> dict[str, torch.Tensor]:
     network = learner.network
     named = {"r.w": network.readout.mlp.first.weight, "r.b": network.readout.mlp.first.bias}
     for k, transition in enumerate(network.transitions):
@@ -194,17 +195,19 @@ def test_one_step_follows_the_four_partial_derivatives(
         *overrides,
     )
     learner = make_learner(config, train=Part(batch, scored=torch.tensor(SUPERVISED)))
-    assert isinstance(learner, GradientLearner)
+    assert isinstance(learner.propagation, Gradient)
     torch.manual_seed(1)
-    variables = learner.updates.variables
+    variables = learner.propagation.variables
     with torch.no_grad():
-        for x, multiplier in zip(variables.states, variables.multipliers, strict=True):
+        for x, multiplier in zip(
+            variables.states.values, variables.multipliers.values, strict=True
+        ):
             x.copy_(torch.randn_like(x))
             multiplier.copy_(torch.randn_like(multiplier))
     named = parameters(learner)
     theta = {name: numpy(p) for name, p in named.items()}
-    x = [numpy(s) for s in variables.states]
-    multipliers = [numpy(m) for m in variables.multipliers]
+    x = [numpy(s) for s in variables.states.values]
+    multipliers = [numpy(m) for m in variables.multipliers.values]
     expected = by_hand(theta, x, multipliers, labels, g, **terms)
 
     figures = learner.train_epoch(1, batch)
@@ -212,13 +215,15 @@ def test_one_step_follows_the_four_partial_derivatives(
     close = {"rtol": 1e-10, "atol": 1e-12}
     np.testing.assert_allclose(float(figures["train/lagrangian"]), expected.lagrangian, **close)
     for k in range(len(sizes)):
-        gradient = numpy(variables.states[k].grad)
+        gradient = numpy(variables.states.values[k].grad)
         np.testing.assert_allclose(gradient, expected.states[k], **close)
-        np.testing.assert_allclose(numpy(variables.states[k]), x[k] - 0.2 * gradient, **close)
-        gradient = numpy(variables.multipliers[k].grad)
+        np.testing.assert_allclose(
+            numpy(variables.states.values[k]), x[k] - 0.2 * gradient, **close
+        )
+        gradient = numpy(variables.multipliers.values[k].grad)
         np.testing.assert_allclose(gradient, expected.multipliers[k], **close)
         ascended = multipliers[k] + 0.3 * gradient
-        np.testing.assert_allclose(numpy(variables.multipliers[k]), ascended, **close)
+        np.testing.assert_allclose(numpy(variables.multipliers.values[k]), ascended, **close)
     of_theta = {f"r.{n}": value for n, value in expected.readout.items()}
     for k, gradients in enumerate(expected.transitions):
         of_theta |= {f"{k}.{n}": value for n, value in gradients.items()}
@@ -235,13 +240,13 @@ def test_the_constraint_of_layer_1_reaches_the_states_of_layer_0(
     config = make_config("layers=2", "state=[3,4]", "aggregator.hidden=[5]", "readout=linear")
     config.readout.source = "state"
     learner = make_learner(config, train=batch)
-    variables = learner.updates.variables
+    variables = learner.propagation.variables
     with torch.no_grad():
-        variables.states[0].normal_()
-        variables.states[1].normal_()
-        variables.multipliers[0].zero_()
-        variables.multipliers[1].fill_(1.0)
+        variables.states.values[0].normal_()
+        variables.states.values[1].normal_()
+        variables.multipliers.values[0].zero_()
+        variables.multipliers.values[1].fill_(1.0)
     learner.train_epoch(1, batch)
-    gradient = variables.states[0].grad
+    gradient = variables.states.values[0].grad
     assert bool((gradient[:5] != 0).all())
     assert bool((gradient[5] == 0).all()), "node 5 is in nobody's neighbourhood"

@@ -9,15 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from lpgnn_cli.model.network import graph_violation
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.model.loss import supervised_loss
+from lpgnn_cli.propagation import Outcome
+from lpgnn_cli.propagation.solvers import graph_violation
 from lpgnn_cli.training.closing import close_unit
-from lpgnn_cli.training.evaluation import Evaluation, Part, to_floats, violation
+from lpgnn_cli.training.evaluation import Evaluation, to_floats, violation
 from lpgnn_cli.training.predictions import COLUMNS, write_predictions
 
 RESIDUALS = [
     torch.tensor([[0.1, -0.3], [0.0, 0.2], [-0.4, 0.0], [0.6, 0.0], [0.0, 0.0]]),
     torch.tensor([[1.0], [0.0], [-2.0], [0.5], [0.0]]),
 ]
+
+
+def evaluated(part, scores, residuals):
+    return Evaluation(part, Outcome(states=[], transits=[], scores=scores, residuals=residuals))
 
 
 @pytest.fixture
@@ -28,7 +35,7 @@ def graphs(make_batch):
 
 def test_metrics_of_graphs(graphs):
     scores = torch.tensor([[2.0, 0.0], [1.0, 1.0 - 1e-3]])
-    metrics = Evaluation(Part(graphs), scores, RESIDUALS).metrics("test")
+    metrics = evaluated(Part(graphs), scores, RESIDUALS).metrics("test")
     losses = [math.log1p(math.exp(-2.0)), math.log(1 + math.exp(1e-3))]
     assert metrics["test/accuracy"] == 0.5
     assert metrics["test/loss"] == pytest.approx(sum(losses) / 2, rel=1e-6)
@@ -37,18 +44,18 @@ def test_metrics_of_graphs(graphs):
     assert metrics["test/violation_mean"] == pytest.approx((1.6 / 10 + 3.5 / 5) / 2)
     assert metrics["test/violation_max"] == 2.0
     assert all(type(value) is float for value in metrics.values())
-    assert set(Evaluation(Part(graphs), scores, []).metrics("val")) == {"val/accuracy", "val/loss"}
+    assert set(evaluated(Part(graphs), scores, []).metrics("val")) == {"val/accuracy", "val/loss"}
 
 
 def test_only_scored_nodes_count(make_batch):
     nodes = make_batch((3, 2), level="node")  # targets 0 1 0 1 0
     part = Part(nodes, scored=torch.tensor([1, 2, 4]))
     scores = torch.tensor([[0.0, 9.0], [0.0, 1.0], [0.0, 1.0], [9.0, 0.0], [3.0, 0.0]])
-    metrics = Evaluation(part, scores, []).metrics("test")
+    metrics = evaluated(part, scores, []).metrics("test")
     losses = [math.log1p(math.exp(-1.0)), math.log1p(math.exp(1.0)), math.log1p(math.exp(-3.0))]
     assert metrics["test/accuracy"] == pytest.approx(2 / 3)
     assert metrics["test/loss"] == pytest.approx(sum(losses) / 3, rel=1e-6)
-    assert float(part.loss(scores, "sum")) == pytest.approx(sum(losses), rel=1e-6)
+    assert float(supervised_loss(part, scores, "sum")) == pytest.approx(sum(losses), rel=1e-6)
 
 
 def test_violation_of_each_graph(graphs):
@@ -69,7 +76,7 @@ def read(path):
 
 def test_predictions_of_graphs(graphs, tmp_path):
     scores = torch.tensor([[2.0, 0.0], [1.0, 0.0]])
-    write_predictions(tmp_path / "p.csv", Evaluation(Part(graphs), scores, RESIDUALS))
+    write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), scores, RESIDUALS))
     first, second = read(tmp_path / "p.csv")
     assert tuple(first) == COLUMNS
     assert [first[k] for k in ("item", "target", "predicted")] == ["0", "0", "0"]
@@ -84,7 +91,7 @@ def test_predictions_of_scored_nodes(make_batch, tmp_path):
     nodes = make_batch((3, 2), level="node")
     part = Part(nodes, scored=torch.tensor([4, 1]))
     scores = torch.tensor([[0.0, 9.0], [0.0, 1.0], [0.0, 1.0], [9.0, 0.0], [3.0, 0.0]])
-    write_predictions(tmp_path / "p.csv", Evaluation(part, scores, RESIDUALS))
+    write_predictions(tmp_path / "p.csv", evaluated(part, scores, RESIDUALS))
     rows = read(tmp_path / "p.csv")
     assert [r["item"] for r in rows] == ["4", "1"]
     assert [r["target"] for r in rows] == ["0", "1"]
@@ -93,7 +100,7 @@ def test_predictions_of_scored_nodes(make_batch, tmp_path):
 
 
 def test_predictions_without_constraints(graphs, tmp_path):
-    write_predictions(tmp_path / "p.csv", Evaluation(Part(graphs), torch.zeros(2, 2), []))
+    write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), torch.zeros(2, 2), []))
     assert [r["violation"] for r in read(tmp_path / "p.csv")] == ["0.0", "0.0"]
 
 
@@ -106,17 +113,18 @@ def test_closing_compares_persistent_states_with_those_found_from_zero(
     for epoch in range(1, 21):
         learner.train_epoch(epoch, train)
         learner.follow("test")
-    stats = close_unit(learner, tmp_path)
+    stats = close_unit(learner.propagation, learner.parts, config.inference, tmp_path)
     assert stats["persistent_accuracy"] == learner.evaluate("test").metrics("test")["test/accuracy"]
     assert stats["converged"] == 1
     assert stats["from_zero_violation"] < config.inference.tolerance
     assert 1 <= stats["steps"] <= config.inference.steps
     assert 0 < stats["gain"] < 1
     with np.load(tmp_path / "residuals.npz") as arrays:
-        evaluated = learner.evaluate("train").residuals[0].abs().flatten().float()
-        np.testing.assert_array_equal(arrays["train"], evaluated)
+        there = learner.evaluate("train").outcome.residuals[0].abs().flatten().float()
+        np.testing.assert_array_equal(arrays["train"], there)
         assert arrays["test"].size == test.num_nodes * 16
     assert len(read(tmp_path / "predictions.csv")) == 2
 
     layered = make_learner(make_config("propagation=layers"), train=train, test=test)
-    assert close_unit(layered, tmp_path / "..") == {}
+    inference = config.inference
+    assert close_unit(layered.propagation, layered.parts, inference, tmp_path / "..") == {}

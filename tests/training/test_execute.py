@@ -18,7 +18,9 @@ import pytest
 import torch
 
 from lpgnn_cli.cli import main
-from lpgnn_cli.commands.train import verdict
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.propagation import Step
+from lpgnn_cli.run import verdict
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -278,14 +280,15 @@ def test_divergence_side_by_side_interrupts_the_others(make_config, make_tasks):
 def poisoned(task: UnitTask, after: int) -> UnitFit:
     """A unit whose training features are not a number any more after some epochs."""
     fit = UnitFit(task)
-    train_epoch = fit.learner.train_epoch
+    train_step = fit.propagation.train_step
 
-    def poison(epoch: int, batch: Any) -> dict[str, torch.Tensor]:
+    def poison(epoch: int, part: Part, graphs: torch.Tensor | None) -> Step:
         if epoch > after:
-            batch = batch.with_features(torch.full_like(batch.features, torch.nan))
-        return train_epoch(epoch, batch)
+            poisoned = torch.full_like(part.batch.features, torch.nan)
+            part = replace(part, batch=part.batch.with_features(poisoned))
+        return train_step(epoch, part, graphs)
 
-    fit.learner.train_epoch = poison
+    fit.propagation.train_step = poison
     return fit
 
 
@@ -302,11 +305,12 @@ def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
     for name in ("last.pt", "best.pt"):
         saved = torch.load(folder / name, weights_only=True)
         assert saved["progress"]["epoch"] <= 5
-        learner = saved["learner"]
+        propagation = saved["propagation"]
+        variables = propagation["training"]["train"]
         tensors = [
-            *learner["network"].values(),
-            *learner["updates"]["variables"]["states"],
-            *learner["updates"]["variables"]["multipliers"],
+            *propagation["network"].values(),
+            *variables["states"]["values"],
+            *variables["multipliers"]["values"],
         ]
         assert all(bool(t.isfinite().all()) for t in tensors), name
     assert torch.load(folder / "last.pt", weights_only=True)["progress"]["epoch"] == 4
@@ -323,7 +327,7 @@ def test_halving_the_learning_rates_recovers(make_config, make_tasks):
     assert (result.state, result.epochs) == (FINISHED, 6)
     assert fit.progress.halvings >= 1
     assert fit.progress.lr_scale == 0.5**fit.progress.halvings
-    for optimiser in (fit.learner.theta, fit.learner.updates.state_optimiser):
+    for optimiser in (fit.propagation.theta, fit.propagation.variables.states.optimiser):
         assert optimiser.param_groups[0]["lr"] == fit.progress.lr_scale
     assert [row["epoch"] for row in rows(task)] == list(range(1, 7))
 
@@ -338,7 +342,7 @@ def test_halving_goes_on_from_the_last_checkpoint(make_config, make_tasks):
     assert [row["epoch"] for row in rows(task)] == list(range(1, 13))
     assert rows(task)[:4] == rows(clean)[:4]
     assert rows(task)[4:] != rows(clean)[4:]
-    assert fit.learner.theta.param_groups[0]["lr"] == 0.5 * task.config.lr.theta
+    assert fit.propagation.theta.param_groups[0]["lr"] == 0.5 * task.config.lr.theta
 
 
 def test_halving_ends_where_it_does_not_help(make_config, make_tasks):

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from lpgnn_cli.model.contraction import estimate_gain
-from lpgnn_cli.model.network import residuals
+from lpgnn_cli.propagation.contraction import Gain
+from lpgnn_cli.propagation.solvers import residuals
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.training.experiment import make_folds
 from lpgnn_cli.training.fit import UnitFit
@@ -53,7 +53,7 @@ def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
     config = make_config(*words, "epochs=3", "inference.steps=5", recipe=True)
     task = make_tasks(config)[0]
     fit = UnitFit(task)
-    before = {n: p.detach().clone() for n, p in fit.learner.network.named_parameters()}
+    before = {n: p.detach().clone() for n, p in fit.propagation.network.named_parameters()}
     result = fit.fit(lambda *_: None, lambda: False)
     assert (result.state, result.epochs) == (FINISHED, 3), result.reason
     rows = RunFolder(task.run).read_metrics(task.unit.name)
@@ -61,7 +61,7 @@ def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
         assert row.keys() - {"epoch", "time"} == COLUMNS[propagation]
         assert all(math.isfinite(value) for value in row.values())
     if getattr(config.propagation, "warmup", 0) < 3:
-        moved = [n for n, p in fit.learner.network.named_parameters() if not p.equal(before[n])]
+        moved = [n for n, p in fit.propagation.network.named_parameters() if not p.equal(before[n])]
         assert any(n.startswith("transitions.0") for n in moved)
         assert any(n.startswith("readout") for n in moved)
 
@@ -77,9 +77,9 @@ def test_layers_have_their_own_sizes_states_and_figures(
     per_layer = {name for name in figures if "/layer" in name}
     assert learner.network.readout.mlp.first.in_features == 11
     if propagation == "lagrangian":
-        variables = learner.updates.variables
-        assert [x.shape[1] for x in variables.states] == [5, 4, 2]
-        assert [m.shape[1] for m in variables.multipliers] == [1, 1, 1]
+        variables = learner.propagation.variables
+        assert [x.shape[1] for x in variables.states.values] == [5, 4, 2]
+        assert [m.shape[1] for m in variables.multipliers.values] == [1, 1, 1]
         norms = [float(figures[f"train/layer{k}/multiplier_norm"]) for k in range(3)]
         total = float(figures["train/multiplier_norm"])
         assert total == pytest.approx(math.sqrt(sum(n * n for n in norms)))
@@ -97,7 +97,7 @@ def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
     for hand_up in ("state", "transition"):
         learner = make_learner(make_config(*words, f"propagation.hand_up={hand_up}"), train=batch)
         first, second = learner.network.transitions
-        lower, upper = learner.network.transit(x, batch)
+        lower, upper = learner.propagation.transit(x, batch)
         label = x[0] if hand_up == "state" else first(x[0], batch.features, batch)
         torch.testing.assert_close(lower, first(x[0], batch.features, batch))
         torch.testing.assert_close(upper, second(x[1], label, batch))
@@ -156,17 +156,17 @@ def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
         batch = make_batch()
         learner = make_learner(config, train=batch)
         theta = {n: p.detach().clone() for n, p in learner.network.named_parameters()}
-        variables = learner.updates.variables
-        multipliers = variables.multipliers[0].detach().clone()
+        variables = learner.propagation.variables
+        multipliers = variables.multipliers.values[0].detach().clone()
         for epoch in (1, 2, 3):
-            before = variables.states[0].detach().clone()
+            before = variables.states.values[0].detach().clone()
             learner.train_epoch(epoch, batch)
-            assert not torch.equal(variables.states[0], before)
+            assert not torch.equal(variables.states.values[0], before)
         assert all(torch.equal(p, theta[n]) for n, p in learner.network.named_parameters())
-        assert torch.equal(variables.multipliers[0], multipliers)
+        assert torch.equal(variables.multipliers.values[0], multipliers)
         learner.train_epoch(4, batch)
         assert not any(torch.equal(p, theta[n]) for n, p in learner.network.named_parameters())
-        assert not torch.equal(variables.multipliers[0], multipliers)
+        assert not torch.equal(variables.multipliers.values[0], multipliers)
 
 
 @pytest.mark.parametrize("source", ["transition", "state"])
@@ -179,12 +179,12 @@ def test_unsupervised_states_feel_the_constraints_alone(
     for supervised in ("true", "false"):
         config = make_config(*words, f"propagation.supervise_states={supervised}")
         learner = make_learner(config, train=batch)
-        x = learner.updates.variables.states
+        x = learner.propagation.variables.states.values
         torch.manual_seed(2)
         with torch.no_grad():
             for state in x:
                 state.normal_()
-        r = residuals(x, learner.network.transit(x, batch))
+        r = residuals(x, learner.propagation.transit(x, batch))
         alone = torch.autograd.grad(sum(d.square().sum() for d in r), x)
         learner.train_epoch(1, batch)
         same = [torch.allclose(s.grad, g, rtol=1e-9) for s, g in zip(x, alone, strict=True)]
@@ -209,7 +209,7 @@ def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batc
             learner.follow("test")
             learner.evaluate("test").metrics("test")
         weights.append(torch.cat([p.detach().flatten() for p in learner.network.parameters()]))
-        states.append(learner.states_of("test")[0].detach())
+        states.append(learner.propagation.states_of("test")[0].detach())
     assert torch.equal(*weights)
     assert not torch.equal(*states)
     assert all(bool((x != 0).any()) for x in states), "the states of test nodes do follow"
@@ -225,9 +225,9 @@ def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, m
         batch = fit.parts["test"].batch
         batch.targets[task.split.test] = (batch.targets[task.split.test] + shift) % 4
         for epoch in range(1, 5):
-            fit.learner.train_epoch(epoch, batch)
-        learners.append(fit.learner)
-        assert not fit.learner.followers, "one graph has its states once"
+            fit.propagation.train_step(epoch, fit.parts["train"])
+        learners.append(fit.propagation)
+        assert not fit.propagation.followers, "one graph has its states once"
     mine, theirs = (list(learner.network.parameters()) for learner in learners)
     assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
     assert bool((learners[0].states_of("test")[0][task.split.test] != 0).any())
@@ -277,8 +277,8 @@ def test_the_contraction_penalty_lowers_the_gain(make_config, make_batch, make_l
         for epoch in range(1, 101):
             learner.train_epoch(epoch, batch)
         torch.manual_seed(0)
-        states = learner.states_of("train")
-        gains[contraction] = float(estimate_gain(learner.network, states, batch).mean())
+        outcome = learner.evaluate("train").outcome
+        gains[contraction] = float(learner.propagation.gain(outcome, batch).mean())
     assert gains["none"] > 0.7
     assert gains["penalty"] < 0.4
 
@@ -297,15 +297,15 @@ def test_theta_feels_the_contraction_penalty(rule, make_config, make_batch, make
     for strength in (0.0, 10.0):
         config.propagation.contraction_strength = strength
         learner = make_learner(config, train=batch)
-        learner.step_theta = lambda: None
-        probes = {name: p.clone() for name, p in learner.probe.state_dict().items()}
+        learner.propagation.step_theta = lambda: None
+        probes = [p.clone() for p in learner.propagation.contraction.gain.probes]
         if rule == "fixed_point":
-            states = [x.detach().clone() for x in learner.propagate(batch)[0]]
+            states = [x.detach().clone() for x in learner.propagation.propagate(batch)[0]]
         else:
             torch.manual_seed(4)
             with torch.no_grad():
-                learner.updates.variables.states[0].normal_()
-            states = [x.detach().clone() for x in learner.states_of("train")]
+                learner.propagation.variables.states.values[0].normal_()
+            states = [x.detach().clone() for x in learner.propagation.states_of("train")]
         learner.train_epoch(1, batch)
         gradients[strength] = [p.grad.clone() for p in learner.network.parameters()]
 
@@ -314,12 +314,13 @@ def test_theta_feels_the_contraction_penalty(rule, make_config, make_batch, make
     direction = [torch.randn_like(p) for p in parameters]
 
     def penalty(step: float) -> float:
-        learner.probe.load_state_dict(probes)
+        learner.propagation.contraction.load_state_dict({"probes": probes})
         with torch.no_grad():
             for parameter, along in zip(parameters, direction, strict=True):
                 parameter.add_(step * along)
         at = [x.requires_grad_() for x in states]
-        value = float(learner.penalty(at, learner.network.transit(at, batch), batch).detach())
+        transits = learner.propagation.transit(at, batch)
+        value = float(learner.propagation.penalty(at, transits, batch, None).detach())
         with torch.no_grad():
             for parameter, along in zip(parameters, direction, strict=True):
                 parameter.sub_(step * along)
@@ -336,13 +337,13 @@ def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner)
     """Power iteration against the spectral radius of every graph's dense Jacobian."""
     batch = make_batch((5, 7), seed=3)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[2]")
-    network = make_learner(config, train=batch).network
-    (zero,) = network.zero_states(batch)
-    gain = estimate_gain(network, [zero], batch, iterations=2000)
+    propagation = make_learner(config, train=batch).propagation
+    (zero,) = propagation.network.zero_states(batch)
+    gain = Gain.estimate(lambda x: propagation.transit(x, batch), [zero], batch, iterations=2000)
     size = batch.num_nodes * 2
 
     def transit(flat: torch.Tensor) -> torch.Tensor:
-        return network.transit([flat.view(-1, 2)], batch)[0].flatten()
+        return propagation.transit([flat.view(-1, 2)], batch)[0].flatten()
 
     jacobian = torch.autograd.functional.jacobian(transit, zero.flatten())
     assert jacobian.shape == (size, size)

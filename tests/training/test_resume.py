@@ -16,6 +16,7 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder, UnitResult
 from lpgnn_cli.training import execute
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
+from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.experiment import reopen_run
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 
@@ -160,7 +161,7 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
     assert result.metrics == {k: v for k, v in history[best].items() if k != "epoch"}
     # The network itself is that of the best epoch, and so is best.pt.
     for name in ("val", "test"):
-        again = fit.learner.evaluate(name).metrics(name)
+        again = Evaluation.of(fit.propagation, name, fit.parts[name]).metrics(name)
         assert again == {k: history[best][k] for k in again}
     assert checkpoint(task, "best.pt")["progress"]["epoch"] == best + 1
     assert checkpoint(task, "last.pt")["progress"]["epoch"] == result.epochs
@@ -185,10 +186,12 @@ def test_learning_rates_decay_for_every_player(make_config, make_tasks):
     theta, states = [], []
 
     def report(epoch: int, metrics: dict[str, float]) -> None:
-        theta.append(fit.learner.theta.param_groups[0]["lr"])
-        for rule in (fit.learner.updates, *fit.learner.followers.values()):
-            for optimiser in (rule.state_optimiser, rule.multiplier_optimiser):
-                states.append(optimiser.param_groups[0]["lr"])
+        propagation = fit.propagation
+        theta.append(propagation.theta.param_groups[0]["lr"])
+        followers = [follower.rule.variables for follower in propagation.followers.values()]
+        for variables in (propagation.variables, *followers):
+            for player in (variables.states, variables.multipliers):
+                states.append(player.optimiser.param_groups[0]["lr"])
 
     fit.fit(report, lambda: False)
     scales = [1, 1, 1, 0.5, 0.5, 0.5, 0.25]
@@ -207,10 +210,10 @@ def test_a_checkpoint_holds_all_that_is_needed(make_config, make_tasks):
     assert content["unit"] == {"name": "fold-00", "fold": 0, "seed": 0}
     assert torch.equal(content["split"]["test"], task.split.test)
     assert content["shape"]["classes"] == 2
-    learner = content["learner"]
-    assert set(learner) == {"network", "theta", "updates", "followers"}
-    assert set(learner["followers"]) == {"val", "test"}
-    assert learner["updates"]["variables"]["states"][0].shape == (8 * 5, 4)
+    propagation = content["propagation"]
+    assert set(propagation) == {"network", "theta", "contraction", "training", "followers"}
+    assert set(propagation["followers"]) == {"val", "test"}
+    assert propagation["training"]["train"]["states"]["values"][0].shape == (8 * 5, 4)
 
 
 def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 
 from lpgnn_cli.config.model import FixedPointConfig
 from lpgnn_cli.model.constraints import build_constraint
-from lpgnn_cli.model.fixed_point import fixed_points
-from lpgnn_cli.model.network import residuals
-from lpgnn_cli.training.lagrangian import OneShotLearner
-from lpgnn_cli.training.optim import build_optimiser
-from lpgnn_cli.training.updates import constraint_term
+from lpgnn_cli.model.loss import supervised_loss
+from lpgnn_cli.propagation.fixed_point import FixedPoint
+from lpgnn_cli.propagation.lagrangian import OneShot
+from lpgnn_cli.propagation.optim import build_optimiser
+from lpgnn_cli.propagation.saddle import constraint_term
+from lpgnn_cli.propagation.solvers import residuals
 
 EXACT = FixedPointConfig(
     name="fixed_point",
     loss_reduction="sum",
+    norm="none",
     contraction="none",
     contraction_bound=0.9,
     contraction_strength=1.0,
     max_iterations=500,
     tolerance=1e-14,
     backward="unrolled",
+    solver="damped",
     damping=1.0,
+    memory=1,
 )
 
 
@@ -60,11 +65,13 @@ def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config
 
 def test_weight_decay_is_for_theta_alone(make_config, make_batch, make_learner):
     learner = make_learner(make_config("optim.weight_decay=0.1"), train=make_batch())
-    assert learner.theta.param_groups[0]["weight_decay"] == 0.1
-    for optimiser in (learner.updates.state_optimiser, learner.updates.multiplier_optimiser):
-        assert optimiser.param_groups[0]["weight_decay"] == 0
-    assert learner.updates.multiplier_optimiser.param_groups[0]["maximize"]
-    assert not learner.updates.state_optimiser.param_groups[0]["maximize"]
+    propagation = learner.propagation
+    assert propagation.theta.param_groups[0]["weight_decay"] == 0.1
+    states = propagation.variables.states.optimiser.param_groups[0]
+    multipliers = propagation.variables.multipliers.optimiser.param_groups[0]
+    assert (states["weight_decay"], multipliers["weight_decay"]) == (0, 0)
+    assert multipliers["maximize"]
+    assert not states["maximize"]
 
 
 CASES = {
@@ -92,18 +99,22 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
         *CASES[case],
     )
     learner = make_learner(config, train=batch)
-    assert isinstance(learner, OneShotLearner)
-    learner.step_theta = lambda: None  # theta is held, so that x and lambda can converge
+    assert isinstance(learner.propagation, OneShot)
+    learner.propagation.step_theta = lambda: (
+        None
+    )  # theta is held, so that x and lambda can converge
     for _ in range(120):
         learner.train_epoch(1, batch)
-    network, variables = learner.network, learner.updates.variables
+    network, variables = learner.network, learner.propagation.variables
     one_shot = {name: p.grad.clone() for name, p in network.named_parameters()}
 
     # GNN*: everything unrolled.
     unrolled = copy.deepcopy(network)
-    states, transits = fixed_points(unrolled, batch, EXACT)
-    learner.parts["train"].loss(unrolled.read(states, transits, batch), "sum").backward()
-    for x, state in zip(variables.states, states, strict=True):
+    star = FixedPoint(unrolled, replace(config, propagation=EXACT), {})
+    states, transits = star.propagate(batch)
+    part = learner.parts["train"]
+    supervised_loss(part, unrolled.read(states, transits, batch), "sum").backward()
+    for x, state in zip(variables.states.values, states, strict=True):
         torch.testing.assert_close(x.detach(), state.detach(), rtol=0, atol=1e-9)
     for name, parameter in unrolled.named_parameters():
         torch.testing.assert_close(one_shot[name], parameter.grad, rtol=1e-7, atol=1e-9)
@@ -117,11 +128,11 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
         return [part.view(s) for part, s in zip(parts, sizes, strict=True)]
 
     def transit(flat):
-        return torch.cat([f.flatten() for f in network.transit(split(flat), batch)])
+        return torch.cat([f.flatten() for f in learner.propagation.transit(split(flat), batch)])
 
     def loss(x_flat, f_flat):
         scores = network.read(split(x_flat), split(f_flat), batch)
-        return learner.parts["train"].loss(scores, "sum")
+        return supervised_loss(part, scores, "sum")
 
     flat = torch.cat([x.detach().flatten() for x in at])
     jacobian = torch.autograd.functional.jacobian(transit, flat)
@@ -131,7 +142,7 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     )
     system = torch.eye(flat.numel(), dtype=flat.dtype) - jacobian.T
     adjoint = torch.linalg.solve(system, of_x + jacobian.T @ of_f)
-    found = torch.cat([m.detach().flatten() for m in variables.multipliers])
+    found = torch.cat([m.detach().flatten() for m in variables.multipliers.values])
     assert float(adjoint.abs().max()) > 1e-3
     torch.testing.assert_close(found, adjoint, rtol=1e-7, atol=1e-9)
 
@@ -144,12 +155,12 @@ def test_one_shot_states_never_see_a_label(make_config, make_batch, make_learner
         batch = make_batch()
         learner = make_learner(config, train=batch)
         batch.targets.add_(shift).remainder_(2)
-        learner.step_theta = lambda: None
+        learner.propagation.step_theta = lambda: None
         for _ in range(5):
             learner.train_epoch(1, batch)
-        ends.append(learner.updates.variables)
-    assert torch.equal(ends[0].states[0], ends[1].states[0])
-    assert not torch.equal(ends[0].multipliers[0], ends[1].multipliers[0])
+        ends.append(learner.propagation.variables)
+    assert torch.equal(ends[0].states.values[0], ends[1].states.values[0])
+    assert not torch.equal(ends[0].multipliers.values[0], ends[1].multipliers.values[0])
 
 
 def test_gradient_training_of_a_network_satisfies_its_constraints(
@@ -169,9 +180,11 @@ def test_gradient_training_of_a_network_satisfies_its_constraints(
     learner = make_learner(config, train=batch)
     history = [learner.train_epoch(epoch, batch) for epoch in range(1, 601)]
     assert float(history[-1]["train/loss"]) < 0.1 * float(history[0]["train/loss"])
-    variables = learner.updates.variables
-    residual = residuals(variables.states, learner.network.transit(variables.states, batch))
+    variables = learner.propagation.variables
+    residual = residuals(
+        variables.states.values, learner.propagation.transit(variables.states.values, batch)
+    )
     assert float(residual[0].detach().abs().mean()) < 0.02
-    assert float(torch.cat(variables.states).detach().abs().mean()) > 0.1, (
+    assert float(torch.cat(variables.states.values).detach().abs().mean()) > 0.1, (
         "not by shrinking everything"
     )

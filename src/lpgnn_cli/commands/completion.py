@@ -11,7 +11,7 @@ import io
 import os
 import sys
 
-from lpgnn_cli.cli import COMMANDS
+from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.config.suggest import alternatives
 from lpgnn_cli.errors import UserError
 
@@ -74,13 +74,12 @@ def _print(shell_name: str, words: list[str]) -> None:
 
 
 def _hydra_completion(verb: str, shell_name: str, command: str) -> None:
-    from hydra._internal.hydra import Hydra
-
     from lpgnn_cli.config.compose import make_loader
+    from lpgnn_cli.config.hydra_internals import completion_plugin
 
     # Hydra names the completed program after argv[0], which is a path under `python -m`.
     sys.argv[0] = "lpgnn"
-    plugin = Hydra.get_shell_to_plugin_map(make_loader())[shell_name][0]
+    plugin = completion_plugin(make_loader(), shell_name)
     if verb == "query":
         plugin.query(config_name=command)
     elif verb == "install":

@@ -96,6 +96,7 @@ def _list() -> None:
         if option.origin:
             table.add_row(name, *[""] * 4, "", option.origin, "-")
     table.add_row("tu", *[""] * 4, "any", "dataset.name= [dataset.path=]", "")
+    table.add_row("graphs", *[""] * 4, "any", "dataset.path=", "")
     _print(table, f"Data folder: {folder}")
 
 

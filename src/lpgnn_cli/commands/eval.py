@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from dataclasses import replace
 
 import torch
 from omegaconf import OmegaConf
 from rich.console import Console
 
 from lpgnn_cli import tracking
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
-from lpgnn_cli.reporting.evaluation import evaluation_table
+from lpgnn_cli.metrics import (
+    FROM_ZERO_ACCURACY,
+    LOSS,
+    TEST,
+    VIOLATION_MAX,
+    VIOLATION_MEAN,
+    score_metrics,
+)
+from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
     MetricsWriter,
+    Rule,
     RunFolder,
     RunRecord,
     UnitResult,
     runs_root,
-    write_atomically,
 )
+from lpgnn_cli.runsummary import EvalSummary, MeanStd, Selection
+from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record
-from lpgnn_cli.training.find import find_checkpoints
 from lpgnn_cli.training.predictions import write_predictions
 from lpgnn_cli.training.scoring import Score, TrainedUnit
 
@@ -49,20 +61,20 @@ def run(config: EvalConfig) -> float:
         write_score(folder, trained, score)
     live = tracking.start(config.tracking, folder)
     summary = summarise_scores(scores)
-    folder.write_summary(summary)
+    folder.write_summary(summary.to_dict())
     record.state, record.ended = FINISHED, time.time()
     folder.write_record(record)
     if live is not None:
-        live.run_ended(folder, summary)
-    evaluation_table(Console(), folder, [t.unit.name for t in units], scores)
-    return summary["eval/accuracy_mean"]
+        live.run_ended(folder, summary.to_dict())
+    evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
+    return summary.scored.accuracy.mean
 
 
 def start_evaluation(
     config: EvalConfig, units: list[TrainedUnit], scores: list[Score], device: torch.device
 ) -> tuple[RunFolder, RunRecord]:
     """A run folder of its own, with the config of the network that is scored."""
-    trained = units[0].config
+    trained = replace(units[0].config, inference=units[0].inference)
     if config.dataset is not None:
         trained.dataset = config.dataset
     name = config.name or f"eval-{default_name(trained)}"
@@ -88,7 +100,7 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
             state=FINISHED,
             epochs=trained.epoch,
             selected_epoch=trained.epoch,
-            rule="checkpoint",
+            rule=Rule.CHECKPOINT,
             metrics=score.metrics,
             seconds=score.seconds,
             inference=score.inference,
@@ -96,21 +108,23 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
     )
 
 
-def summarise_scores(scores: list[Score]) -> dict[str, float]:
+def summarise_scores(scores: list[Score]) -> EvalSummary:
     """Means over the units; accuracies as fractions."""
-    accuracies = [s.metrics["test/accuracy"] for s in scores]
-    summary = {
-        "eval/accuracy_mean": statistics.fmean(accuracies),
-        "eval/accuracy_std": statistics.pstdev(accuracies),
-        "units": float(len(scores)),
-    }
-    for name in ("test/violation_mean", "test/violation_max", "test/loss"):
+    metrics = {}
+    for metric in score_metrics():
+        values = [s.metrics[metric.on(TEST)] for s in scores]
+        metrics[metric.name] = MeanStd(statistics.fmean(values), statistics.pstdev(values))
+    test = {}
+    for metric in (VIOLATION_MEAN, VIOLATION_MAX, LOSS):
+        name = metric.on(TEST)
         values = [s.metrics[name] for s in scores if name in s.metrics]
         if values:
-            summary[name] = statistics.fmean(values)
-    found = [
-        s.inference["from_zero_accuracy"] for s in scores if "from_zero_accuracy" in s.inference
-    ]
-    if found:
-        summary["eval/from_zero_accuracy_mean"] = statistics.fmean(found)
-    return summary
+            test[name] = statistics.fmean(values)
+    from_zero = FROM_ZERO_ACCURACY.name
+    found = [s.inference[from_zero] for s in scores if from_zero in s.inference]
+    return EvalSummary(
+        units=len(scores),
+        scored=Selection(Rule.CHECKPOINT, metrics),
+        test=test,
+        from_zero_accuracy=statistics.fmean(found) if found else math.nan,
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import (
@@ -19,15 +20,17 @@ from lpgnn_cli.paper.document import (
     find,
     write_report,
 )
-from lpgnn_cli.paper.reference import Table, preset_names, reference_tables
+from lpgnn_cli.paper.reference import Table, reference_tables
 from lpgnn_cli.paper.results import (
+    RUNS,
     collect_runs,
     default_results,
     read_notes,
+    read_results,
     write_results,
 )
 from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
-from lpgnn_cli.runfolder import runs_root, write_atomically
+from lpgnn_cli.runfolder import runs_root
 
 FORMATS = ("table", "markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
@@ -122,26 +125,25 @@ def _read(
     arguments: argparse.Namespace, scratch: Path
 ) -> tuple[list[PresetRun], str, dict[str, str]]:
     """The runs, where they come from, and what was written about them."""
-    presets = preset_names()
     if arguments.store is not None:
         from lpgnn_cli.tracking.store import existing_uri
 
         uri = existing_uri(arguments.store or None)
-        return runs_in_store(uri, presets, scratch), f"MLflow at {uri}", {}
+        return runs_in_store(uri, scratch), f"MLflow at {uri}", {}
     if arguments.runs is None:
         results = Path(arguments.results) if arguments.results else default_results()
-        if arguments.results and not (Path(arguments.results) / "runs").is_dir():
+        if arguments.results and not (Path(arguments.results) / RUNS).is_file():
             raise UserError(
                 f"{arguments.results} holds no collected results: `lpgnn report collect --output "
                 f"{arguments.results}` makes them of finished runs."
             )
         if results is not None:
-            runs = runs_in_folders(results / "runs", presets)
+            runs = read_results(results)
             return runs, f"the collected results in {results}", read_notes(results)
     root = Path(arguments.runs) if arguments.runs else runs_root()
     if arguments.runs and not root.is_dir():
         raise UserError(f"{root} is not a folder: --runs wants the root of run folders.")
-    return runs_in_folders(root, presets), f"the run folders in {root.name}/", {}
+    return runs_in_folders(root), f"the run folders in {root.name}/", {}
 
 
 def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Path) -> str:
@@ -151,12 +153,12 @@ def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Pa
         return markdown(report)
     if form == "latex":
         return latex(report)
-    from lpgnn_cli.paper.figures import draw_pictures
+    from lpgnn_cli.paper.figures import draw_figures
     from lpgnn_cli.paper.html import html
 
-    pictures = draw_pictures(findings, scratch / "pictures")
+    figures = draw_figures(findings, scratch / "figures")
     for section in report.sections:
-        section.pictures = pictures.get(section.id, [])
+        section.figures = figures.get(section.id, [])
     return html(report)
 
 
@@ -192,14 +194,12 @@ def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         raise UserError("collect takes only --runs ROOT and --output FOLDER.")
     root = Path(arguments.runs) if arguments.runs else runs_root()
     results = Path(arguments.output or "results")
-    presets = preset_names()
-    collected = collect_runs(runs_in_folders(root, presets), results)
-    if not collected and not (results / "runs").is_dir():
+    collected = collect_runs(runs_in_folders(root), results)
+    if not collected and not (results / RUNS).is_file():
         raise UserError(
             f"{root} has no finished run of a preset: start one, such as "
             "`lpgnn train experiment=karate`."
         )
-    kept = runs_in_folders(results / "runs", presets, seen_from=results)
-    write_results(find(reference_tables().values(), kept), results)
+    write_results(results)
     print(f"Collected {', '.join(collected)} into {results}." if collected else "Nothing new.")
     return 0

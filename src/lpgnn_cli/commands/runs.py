@@ -15,7 +15,11 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from lpgnn_cli.formatting import mean_std
+from lpgnn_cli.metrics import TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.runsummary import HONEST_ACCURACY, OPTIMISTIC_ACCURACY, RunSummary, Selection
+from lpgnn_cli.settings import uses_g
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
 from lpgnn_cli.tracking.store import existing_uri
@@ -31,7 +35,7 @@ SHOWN = {
     "g",
     "layers",
 }
-SHOWN |= {"cv/accuracy_mean", "honest/accuracy_mean", "test/violation_mean"}
+SHOWN |= {OPTIMISTIC_ACCURACY, HONEST_ACCURACY, VIOLATION_MEAN.on(TEST)}
 
 
 def main(argv: list[str]) -> int:
@@ -63,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lpgnn runs",
         description="Past runs, from the run folders or from an MLflow store.",
-        epilog="example: lpgnn runs dataset=mutag 'cv/accuracy_mean>0.85' --sort cv/accuracy_mean",
+        epilog=f"example: lpgnn runs dataset=mutag '{OPTIMISTIC_ACCURACY}>0.85' "
+        f"--sort {OPTIMISTIC_ACCURACY}",
     )
     parser.add_argument(
         "filters",
@@ -93,13 +98,14 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
     for title in (*extra, "state", "folder"):
         table.add_column(title, no_wrap=True)
     for run in runs:
+        summary = RunSummary.from_dict(run.metrics)
         table.add_row(
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
             run.params.get("dataset.name", ""),
             _model(run),
-            _accuracy(run, "cv"),
-            _accuracy(run, "honest"),
-            _violation(run),
+            _accuracy(summary.optimistic),
+            _accuracy(summary.honest),
+            _violation(summary),
             *[_short(value_of(run, key)) for key in extra],
             run.state if run.synced else f"{run.state}, not synced",
             _relative(run.folder),
@@ -114,22 +120,19 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
 def _model(run: PastRun) -> str:
     """lagrangian/sum/squared/1, without G where there is none."""
     names = [run.params.get(f"{group}.name", "") for group in ("propagation", "aggregator", "g")]
-    if names[0] != "lagrangian":
+    if not uses_g(run.params):
         names.pop()
     return "/".join([*names, run.params.get("layers", "")])
 
 
-def _accuracy(run: PastRun, kind: str) -> str:
-    mean = run.metrics.get(f"{kind}/accuracy_mean", math.nan)
-    std = run.metrics.get(f"{kind}/accuracy_std", math.nan)
-    return f"{100 * mean:.1f} ± {100 * std:.1f}" if math.isfinite(mean) else "-"
+def _accuracy(selection: Selection) -> str:
+    return mean_std(100 * selection.accuracy.mean, 100 * selection.accuracy.std)
 
 
-def _violation(run: PastRun) -> str:
-    for part in ("test", "train"):
-        value = run.metrics.get(f"{part}/violation_mean")
-        if value is not None:
-            return f"{value:.2g}"
+def _violation(summary: RunSummary) -> str:
+    for part in (TEST, TRAIN):
+        if part in summary.violation:
+            return f"{summary.violation[part]:.2g}"
     return "-"
 
 

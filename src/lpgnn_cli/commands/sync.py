@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import RUNNING, RunFolder
-from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import resolve_uri
 
@@ -52,7 +52,7 @@ def _target(run: RunFolder, uri: str | None) -> tuple[str, str]:
 
 
 def _send(run: RunFolder, uri: str, experiment: str) -> str:
-    from lpgnn_cli.sweep.mirror import mirror_of
+    from lpgnn_cli.sweeps.job_mirrors import mirror_of
 
     running = run.read_record().actual_state() == RUNNING
     sent = mirror_of(run, uri, experiment).send(ended=not running)

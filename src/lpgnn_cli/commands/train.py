@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from rich.console import Console
@@ -12,88 +11,53 @@ from rich.console import Console
 from lpgnn_cli import tracking
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import RunFailed, UserError
-from lpgnn_cli.reporting.closing import closing_table
-from lpgnn_cli.reporting.figures import make_figures
 from lpgnn_cli.reporting.progress import make_progress
-from lpgnn_cli.reporting.summary import summarise
-from lpgnn_cli.runfolder import (
-    DIVERGED,
-    FAILED,
-    FINISHED,
-    INTERRUPTED,
-    RunFolder,
-    RunRecord,
-    UnitResult,
-)
-from lpgnn_cli.training.execute import StopFlag, execute
+from lpgnn_cli.reporting.train_table import closing_table
+from lpgnn_cli.run import compute
+from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RunFolder
+from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
-from lpgnn_cli.training.observer import Observer
 
 WITH_RESUME = ("resume", "epochs", "quiet")
 
 
 def run(config: TrainConfig) -> float:
     """Train, and return the accuracy that the protocol selects."""
+    given = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    return RunSummary.read(train(config, given)).honest.accuracy.mean
+
+
+def train(
+    config: TrainConfig, given: Sequence[str], argv: Sequence[str] | None = None
+) -> RunFolder:
+    """Train what the config says, of which `given` was set by hand, and report; the run's folder.
+
+    `argv` is the command line that would do the same, where the run was not started by one.
+    """
     started = time.time()
     console = Console()
     if config.resume is None:
         experiment = Experiment.prepare(config)
         folder, record = start_run(experiment)
+        record.argv = record.argv if argv is None else list(argv)
     else:
-        folder, record, experiment = reopen_run(config.resume, _epochs_override(config))
+        epochs = _epochs_override(config, given)
+        folder, record, experiment = reopen_run(config.resume, epochs)
     claim(folder, record)
 
     progress = make_progress(console, config.quiet)
     live = tracking.start(experiment.config.tracking, folder)
     observers = [progress] if live is None else [progress, live]
-    summary = compute(experiment, folder, record, observers)
+    compute(experiment, folder, record, observers)
     closing_table(folder, console, time.time() - started)
     if record.state != FINISHED:
-        raise RunFailed(_farewell(record.state, record.reason, str(folder.path)))
-    return float(summary["honest/accuracy_mean"])
+        farewell = _farewell(record.state, record.reason, str(folder.path))
+        raise RunFailed(farewell, folder.path)
+    return folder
 
 
-def compute(
-    experiment: Experiment,
-    folder: RunFolder,
-    record: RunRecord,
-    observers: Sequence[Observer],
-    stop: StopFlag | None = None,
-) -> dict[str, Any]:
-    """Train the units that are not finished yet; folder and record tell what came of it."""
-    for observer in observers:
-        observer.run_started(folder, record.units, experiment.config.epochs)
-    tasks = experiment.tasks(folder)
-    results = execute(tasks, experiment.workers, observers, stop)
-
-    record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
-    summary = summarise(folder)
-    if experiment.config.figures:
-        make_figures(folder)
-    record.ended = time.time()
-    folder.write_record(record)
-    for observer in observers:
-        observer.run_ended(folder, summary)
-    return summary
-
-
-def verdict(results: Sequence[UnitResult], units: int, on_divergence: str) -> tuple[str, str]:
-    """The state of the run from those of its units, and why; not all of them may have started."""
-    bad = [r for r in results if r.state != FINISHED]
-    if on_divergence == "skip_fold" and len(bad) < len(results):
-        bad = [r for r in bad if r.state != DIVERGED]
-    for state in (FAILED, DIVERGED, INTERRUPTED):
-        of_state = [r for r in bad if r.state == state]
-        if of_state:
-            return state, f"{of_state[0].unit}: {of_state[0].reason}"
-    if len(results) < units:
-        return INTERRUPTED, "stopped before all units had started"
-    return FINISHED, ""
-
-
-def _epochs_override(config: TrainConfig) -> int | None:
+def _epochs_override(config: TrainConfig, given: Sequence[str]) -> int | None:
     """With resume=, only some settings may be given: the run has its own."""
-    given = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
     keys = [word.split("=")[0].lstrip("+~") for word in given]
     others = [key for key in keys if key not in WITH_RESUME]
     if others:

@@ -11,7 +11,6 @@ from typing import Any
 from omegaconf import MISSING
 
 from lpgnn_cli.config.fields import Choices, Range
-from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig
@@ -111,21 +110,9 @@ def _holdout_shares(config: TrainConfig) -> Iterator[str]:
         yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
 
 
-def _warmup(config: TrainConfig) -> Iterator[str]:
-    propagation = config.propagation
-    if not isinstance(propagation, LagrangianConfig) or propagation.updates == "one_shot":
-        return
-    if propagation.warmup and propagation.multiplier_start == 0 and propagation.rho == 0:
-        yield (
-            "propagation.warmup moves the states by the constraints alone: give "
-            "propagation.multiplier_start or propagation.rho a value above 0."
-        )
-
-
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
     _device,
     _holdout_shares,
-    _warmup,
 )

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import hydra.version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.utils import setup_globals
@@ -20,10 +17,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from lpgnn_cli.config.check import check
+from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
+from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
 from lpgnn_cli.config.root import TrainConfig, register
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.sweep.loading import SweepLoader
 
 HYDRA_VERSION_BASE = "1.3"
 
@@ -42,24 +40,17 @@ def prepare_hydra() -> None:
     register()
 
 
-def make_loader(config_dir: str | None = None, config_path: str | None = None) -> ConfigLoaderImpl:
+def make_loader(config_dir: str | None = None, config_path: str | None = None) -> ConfigLoader:
     """Hydra's config loader over `conf/` (or `config_path`) and the user's own `config_dir`."""
     prepare_hydra()
-    search_path = create_config_search_path(config_path or str(conf_dir()))
-    if config_dir is not None:
-        path = os.path.abspath(config_dir)
-        if not os.path.isdir(path):
-            raise UserError(f"--config-dir {config_dir}: there is no such folder.")
-        search_path.prepend(
-            provider="command-line",
-            path=f"file://{path}",
-            anchor=SearchPathQuery(provider="schema"),
-        )
-    return ConfigLoaderImpl(config_search_path=search_path)
+    own_folder = None if config_dir is None else os.path.abspath(config_dir)
+    if own_folder is not None and not os.path.isdir(own_folder):
+        raise UserError(f"--config-dir {config_dir}: there is no such folder.")
+    return loader_over(config_path or str(conf_dir()), own_folder)
 
 
 def load(
-    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str], multirun: bool = False
+    loader: ConfigLoader, config_name: str, overrides: Sequence[str], multirun: bool = False
 ) -> DictConfig:
     """The composed config, Hydra's own part included."""
     words = list(overrides)
@@ -89,7 +80,7 @@ def compose(command: Literal["train"], overrides: Sequence[str] = ()) -> TrainCo
 
 
 def check_overrides(
-    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str], multirun: bool
+    loader: ConfigLoader, config_name: str, overrides: Sequence[str], multirun: bool
 ) -> None:
     """Find every mistake before any work is done; in a multirun, each value that is swept over."""
     if not multirun:
@@ -111,7 +102,7 @@ def check_overrides(
         to_typed(without_hydra(composed))
 
 
-def _parse(loader: ConfigLoaderImpl, overrides: Sequence[str]) -> list[Override]:
+def _parse(loader: ConfigLoader, overrides: Sequence[str]) -> list[Override]:
     """With the loader at hand, glob(...) knows the options it chooses from."""
     return OverridesParser.create(config_loader=loader).parse_overrides(list(overrides))
 
@@ -130,5 +121,7 @@ def _swept_values(override: Override) -> list[str]:
 def without_hydra(config: DictConfig) -> DictConfig:
     """The part of a composed config that is the command's own."""
     OmegaConf.set_struct(config, False)
+    if "name" in config:
+        config.name = config.name  # that of a variant is made from Hydra's choices
     del config["hydra"]
     return config

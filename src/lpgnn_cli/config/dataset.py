@@ -70,6 +70,14 @@ class TuConfig(DatasetConfig):
     embedded: bool = setting()
 
 
+@DATASETS.declare("graphs")
+@dataclass
+class GraphsConfig(DatasetConfig):
+    """Graphs of a user's own, in a file of plain arrays."""
+
+    path: str = setting()
+
+
 @dataclass
 class DataConfig:
     """Where datasets live on disk."""

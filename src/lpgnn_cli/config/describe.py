@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from lpgnn_cli.config.compose import load
 from lpgnn_cli.config.explain import groups, options
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.registry import GROUPS
 
 MANY_OPTIONS = 30
@@ -62,7 +62,7 @@ def read_comments(text: str) -> Comments:
 
 
 def describe(
-    loader: ConfigLoaderImpl,
+    loader: ConfigLoader,
     config_name: str,
     overrides: Sequence[str],
     command: str,
@@ -110,7 +110,7 @@ def describe(
 
 
 def _comments(
-    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[str]
+    loader: ConfigLoader, config_name: str, overrides: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Titles by group and comments by full key, from the files that the choices bring in."""
     titles: dict[str, str] = {}
@@ -128,7 +128,7 @@ def _comments(
     return titles, comments
 
 
-def _find_comments(loader: ConfigLoaderImpl, config_path: str) -> Comments | None:
+def _find_comments(loader: ConfigLoader, config_path: str) -> Comments | None:
     """Those of a file, or those of a plug-in's option."""
     text = _source(loader, config_path)
     if text is not None:
@@ -138,7 +138,7 @@ def _find_comments(loader: ConfigLoaderImpl, config_path: str) -> Comments | Non
     return Comments(*said) if said else None
 
 
-def _source(loader: ConfigLoaderImpl, config_path: str) -> str | None:
+def _source(loader: ConfigLoader, config_path: str) -> str | None:
     for source in loader.get_sources():
         if source.scheme() == "file":
             path = Path(source.path) / f"{config_path}.yaml"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -14,8 +12,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException, ValidationError
 
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import alternatives, did_you_mean, no_such_setting
+from lpgnn_cli.config.variants import unfit_variant, variant_hint
 from lpgnn_cli.errors import UserError
 
 _KINDS = {
@@ -35,21 +35,19 @@ def is_option(name: str) -> bool:
     return not name.startswith("_")
 
 
-def groups(loader: ConfigLoaderImpl) -> list[str]:
-    names = loader.repository.get_group_options("", ObjectType.GROUP)
-    return [name for name in names if name != "hydra" and is_option(name)]
+def groups(loader: ConfigLoader) -> list[str]:
+    return [name for name in loader.subgroups("") if name != "hydra" and is_option(name)]
 
 
-def options(loader: ConfigLoaderImpl, group: str) -> list[str]:
+def options(loader: ConfigLoader, group: str) -> list[str]:
     """The options of a group, also of those in folders below it (`lagrangian/mutag`)."""
-    repository = loader.repository
-    found = [o for o in repository.get_group_options(group, ObjectType.CONFIG) if is_option(o)]
-    for folder in repository.get_group_options(group, ObjectType.GROUP):
+    found = [name for name in loader.configs(group) if is_option(name)]
+    for folder in filter(is_option, loader.subgroups(group)):
         found += [f"{folder}/{option}" for option in options(loader, f"{group}/{folder}")]
     return sorted(found)
 
 
-def check_groups(loader: ConfigLoaderImpl, overrides: Sequence[Override]) -> None:
+def check_groups(loader: ConfigLoader, overrides: Sequence[Override]) -> None:
     """Hydra passes over a misspelt option of an optional group; this does not."""
     known = groups(loader)
     for override in overrides:
@@ -65,7 +63,8 @@ def check_groups(loader: ConfigLoaderImpl, overrides: Sequence[Override]) -> Non
             raise UserError(f"{group} cannot be null: {advice}.")
         for chosen in _chosen(override):
             if chosen not in available:
-                hint = did_you_mean(chosen, available)
+                variants = options(loader, "variant") if group == "experiment" else []
+                hint = variant_hint(chosen, available, variants) or did_you_mean(chosen, available)
                 listed = _listed(available)
                 raise UserError(f"{group} has no option {chosen}. {hint} {listed}")
 
@@ -90,7 +89,7 @@ def _chosen(override: Override) -> Iterator[str]:
 
 def explain(
     error: Exception,
-    loader: ConfigLoaderImpl | None = None,
+    loader: ConfigLoader | None = None,
     config_name: str = "",
     overrides: Sequence[str] = (),
 ) -> str:
@@ -100,6 +99,9 @@ def explain(
             f"{error.override} cannot be read as a setting: write key=value, lists as [1,2], "
             f"and quote what has spaces or commas."
         )
+    unfit = unfit_variant(error)
+    if unfit:
+        return unfit
     if loader is not None and not isinstance(error, MissingConfigException):
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         for override in parsed:
@@ -139,7 +141,7 @@ def _wrong_value(error: OmegaConfBaseException) -> str:
 
 
 def _unknown_key(
-    loader: ConfigLoaderImpl, config_name: str, overrides: Sequence[Override]
+    loader: ConfigLoader, config_name: str, overrides: Sequence[Override]
 ) -> str | None:
     """A sentence about the first key that the chosen options do not have."""
     known_groups = groups(loader)
@@ -167,9 +169,7 @@ def _unknown_key(
     return None
 
 
-def _missing_here(
-    loader: ConfigLoaderImpl, base: DictConfig, key: str, known: Sequence[str]
-) -> str:
+def _missing_here(loader: ConfigLoader, base: DictConfig, key: str, known: Sequence[str]) -> str:
     group, _, rest = key.partition(".")
     if rest and group in groups(loader):
         chosen = base.hydra.runtime.choices.get(group)
@@ -184,9 +184,8 @@ def _missing_here(
     return no_such_setting(key, known)
 
 
-def _has_setting(loader: ConfigLoaderImpl, config_path: str, key: str) -> bool:
-    loaded = loader.repository.load_config(config_path)
-    return loaded is not None and key in _keys(loaded.config)
+def _has_setting(loader: ConfigLoader, config_path: str, key: str) -> bool:
+    return key in _keys(loader.read(config_path))
 
 
 def _keys(config: object, prefix: str = "") -> Iterator[str]:

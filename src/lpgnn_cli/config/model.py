@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lpgnn_cli.config.fields import positive, setting
 from lpgnn_cli.config.registry import Options
@@ -82,6 +83,11 @@ class InsensitiveConstraintConfig(ConstraintConfig):
 class PropagationConfig:
     """What every propagation has."""
 
+    # Whether f_a is a function of labels alone: then there is no state x beside its output.
+    stateless: ClassVar[bool] = False
+    # Whether the function G has a part in it.
+    uses_g: ClassVar[bool] = False
+
     name: str = setting(choices=("lagrangian", "fixed_point", "layers"))
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
@@ -100,6 +106,7 @@ class ContractiveConfig(PropagationConfig):
 class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
 
+    uses_g: ClassVar[bool] = True
     updates: str = setting(choices=("gradient", "one_shot"))
     states: str = setting(choices=("free", "frozen"))
     multiplier: str = setting(choices=("node", "element"))
@@ -111,6 +118,14 @@ class LagrangianConfig(ContractiveConfig):
     hand_up: str = setting(choices=("state", "transition"))
     damping: float = setting(low=0, low_open=True, high=1)
 
+    def disagreements(self) -> Iterator[str]:
+        driven = self.updates != "gradient" or self.multiplier_start != 0 or self.rho != 0
+        if self.warmup and not driven:
+            yield (
+                "propagation.warmup moves the states by the constraints alone: give "
+                "propagation.multiplier_start or propagation.rho a value above 0."
+            )
+
 
 @dataclass
 class FixedPointConfig(ContractiveConfig):
@@ -119,12 +134,16 @@ class FixedPointConfig(ContractiveConfig):
     max_iterations: int = setting(low=1)
     tolerance: float = positive()
     backward: str = setting(choices=("unrolled", "implicit"))
+    solver: str = setting(choices=("damped", "anderson"))
     damping: float = setting(low=0, low_open=True, high=1)
+    memory: int = setting(low=1)
 
 
 @dataclass
 class LayersConfig(PropagationConfig):
     """Each transition applied once: an ordinary graph network."""
+
+    stateless: ClassVar[bool] = True
 
 
 @dataclass

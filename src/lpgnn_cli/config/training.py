@@ -49,6 +49,7 @@ class OptimConfig:
     weight_decay: float = setting(low=0)
     decay: float = setting(low=0, low_open=True, high=1)
     decay_every: int = setting(low=1)
+    batch_graphs: int | None = setting(low=1)
 
 
 @dataclass

@@ -52,6 +52,9 @@ class GraphBatch:
     ) -> GraphBatch:
         """A batch from arcs in any order; parallel arcs keep the order in which they are given."""
         num_nodes = features.shape[0]
+        _require(source.shape == target.shape, "arcs must have a source and a target each")
+        _require_nodes(source, num_nodes)
+        _require_nodes(target, num_nodes)
         order = torch.argsort(target, stable=True)
         source, target = source[order], target[order]
         if arc_labels is None:
@@ -115,14 +118,14 @@ class GraphBatch:
 
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
-        return _ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
+        return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
 
     def subset(self, graphs: Tensor) -> GraphBatch:
         """The graphs with these indices, in this order."""
         nodes = self.nodes_of(graphs)
         # Arcs are sorted by target and stay inside a graph: those of a graph lie side by side.
         first_arc = self.arcs.ptr[self.graph_ptr]
-        arcs = _ranges(first_arc[graphs], first_arc[graphs + 1])
+        arcs = ranges(first_arc[graphs], first_arc[graphs + 1])
         sizes = self.graph_ptr[graphs + 1] - self.graph_ptr[graphs]
         graph_ptr = self.graph_ptr.new_zeros(graphs.numel() + 1)
         graph_ptr[1:] = sizes.cumsum(0)
@@ -157,6 +160,10 @@ class GraphBatch:
         assert features.shape[0] == self.num_nodes, "one row of features a node"
         return replace(self, features=features)
 
+    def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:
+        """The same graphs with other classes to learn."""
+        return replace(self, targets=targets, target_level=level, num_classes=num_classes)
+
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""
         for tensor in self._tensors().values():
@@ -179,9 +186,8 @@ class GraphBatch:
             _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
-            for ends in (arcs.source, arcs.target):
-                inside = (ends >= 0) & (ends < n)
-                _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
+            _require_nodes(arcs.source, n)
+            _require_nodes(arcs.target, n)
             _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
             graph = self.graph_of_node
             _require(
@@ -232,7 +238,12 @@ def _require(condition: bool, sentence: str) -> None:
         raise ValueError(f"not a valid GraphBatch: {sentence}")
 
 
-def _ranges(start: Tensor, end: Tensor) -> Tensor:
+def _require_nodes(ends: Tensor, num_nodes: int) -> None:
+    inside = (ends >= 0) & (ends < num_nodes)
+    _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
+
+
+def ranges(start: Tensor, end: Tensor) -> Tensor:
     """The integers of [start[0], end[0]), then those of [start[1], end[1]), and so on."""
     lengths = end - start
     before = lengths.cumsum(0) - lengths

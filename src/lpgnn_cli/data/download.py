@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import write_atomically
 
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
 

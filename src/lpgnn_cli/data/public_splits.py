@@ -6,10 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.data.download import CONNECT_SECONDS, READ_SECONDS, reachable
 from lpgnn_cli.data.sources import data_folder
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import write_atomically
 
 PUBLIC = "public"
 SOURCE = "https://raw.githubusercontent.com/graphdeeplearning/benchmarking-gnns/master/data"

@@ -2,57 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.errors import UserError
 
 
-def from_pyg(graphs: Iterable[Any]) -> GraphBatch:
-    """The union of `torch_geometric.data.Data` objects (or of a dataset of them).
+def from_pyg(graphs: Any) -> GraphBatch:
+    """The union of `torch_geometric.data.Data` objects: one, several, or a dataset of them.
 
     `x` are the node features (none where it is missing), `edge_attr` the arc labels and `y` the
     classes: one per graph, or one per node. PyTorch Geometric itself is not imported here.
     """
-    items = list(graphs)
+    items = _graphs(graphs)
+    targets = torch.cat([_targets(g) for g in items])
+    return _union(items, targets, _level(items, targets), int(targets.max()) + 1)
+
+
+def from_pyg_without_targets(graphs: Any, level: TargetLevel, num_classes: int) -> GraphBatch:
+    """Graphs whose classes nobody knows, or asks for: all targets are class 0."""
+    items = _graphs(graphs)
+    size = len(items) if level == "graph" else sum(int(g.num_nodes) for g in items)
+    return _union(items, torch.zeros(size, dtype=torch.int64), level, num_classes)
+
+
+def _graphs(given: Any) -> list[Any]:
+    data = sys.modules.get("torch_geometric.data")
+    if data is not None and isinstance(given, data.Batch):
+        given = given.to_data_list()
+    elif data is not None and isinstance(given, data.Data):  # iterating over it gives attributes
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise UserError(f"graphs must be PyTorch Geometric graphs, not a {type(given).__name__}.")
+    items = list(given)
     if not items:
-        raise ValueError("from_pyg needs at least one graph")
+        raise UserError("there must be at least one graph.")
+    for item in items:
+        if not hasattr(item, "num_nodes") or not hasattr(item, "edge_index"):
+            name = type(item).__name__
+            raise UserError(f"graphs must be PyTorch Geometric graphs (Data), not {name}.")
+    return items
+
+
+def _union(
+    items: Sequence[Any], targets: Tensor, level: TargetLevel, num_classes: int
+) -> GraphBatch:
     sizes = torch.tensor([int(g.num_nodes) for g in items])
     graph_ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    arcs = torch.cat(
-        [g.edge_index + start for g, start in zip(items, graph_ptr[:-1].tolist(), strict=True)],
-        dim=1,
-    )
-    targets = torch.cat([_targets(g) for g in items])
-    level = _level(items, targets)
+    arcs = [_arcs(g) for g in items]
+    shifted = [a + start for a, start in zip(arcs, graph_ptr[:-1].tolist(), strict=True)]
+    source, target = torch.cat(shifted, dim=1)
     return GraphBatch.from_arcs(
-        features=torch.cat([_matrix(g.x, int(g.num_nodes)) for g in items]),
-        source=arcs[0],
-        target=arcs[1],
-        arc_labels=torch.cat([_matrix(g.edge_attr, g.edge_index.shape[1]) for g in items]),
+        features=_rows([g.x for g in items], sizes.tolist(), "x"),
+        source=source,
+        target=target,
+        arc_labels=_rows(
+            [getattr(g, "edge_attr", None) for g in items], [a.shape[1] for a in arcs], "edge_attr"
+        ),
         graph_ptr=graph_ptr,
         targets=targets,
         target_level=level,
-        num_classes=int(targets.max()) + 1,
+        num_classes=num_classes,
     )
 
 
-def _matrix(values: Tensor | None, rows: int) -> Tensor:
-    if values is None:
-        return torch.zeros(rows, 0)
-    return values.reshape(rows, -1).float()
+def _arcs(graph: Any) -> Tensor:
+    arcs: Tensor | None = graph.edge_index
+    return torch.zeros(2, 0, dtype=torch.int64) if arcs is None else arcs.detach().cpu()
+
+
+def _rows(tables: Sequence[Tensor | None], rows: Sequence[int], name: str) -> Tensor:
+    """One row per node or arc of all graphs; no columns where there is nothing."""
+    matrices = [
+        torch.zeros(n, 0) if t is None or not n else t.detach().cpu().reshape(n, -1).float()
+        for t, n in zip(tables, rows, strict=True)
+    ]
+    # What has no rows has no columns that could disagree.
+    widths = {m.shape[1] for m in matrices if m.shape[0]}
+    if len(widths) > 1:
+        found = " and ".join(map(str, sorted(widths)))
+        raise UserError(f"the graphs have different numbers of columns in {name}: {found}.")
+    width = max(widths, default=0)
+    return torch.cat([m if m.shape[0] else torch.zeros(0, width) for m in matrices])
 
 
 def _targets(graph: Any) -> Tensor:
     y: Tensor | None = graph.y
     if y is None:
-        raise ValueError("from_pyg needs classes: a graph has no y")
+        raise UserError("y must hold the classes to learn, and a graph has no y.")
     if y.is_floating_point() or y.numel() == 0 or int(y.min()) < 0:
-        raise ValueError("from_pyg needs classes from 0 in y, not numbers to regress on")
-    return y.reshape(-1).long()
+        raise UserError("y must hold classes from 0, not numbers to regress on.")
+    return y.detach().cpu().reshape(-1).long()
 
 
 def _level(graphs: list[Any], targets: Tensor) -> TargetLevel:
@@ -60,4 +105,4 @@ def _level(graphs: list[Any], targets: Tensor) -> TargetLevel:
         return "node"
     if targets.numel() == len(graphs):
         return "graph"
-    raise ValueError("from_pyg needs one class per graph or one per node")
+    raise UserError("y must be one class per graph or one per node.")

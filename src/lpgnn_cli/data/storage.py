@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from lpgnn_cli.atomic import replacing
 from lpgnn_cli.data.archive import TuFiles
 from lpgnn_cli.data.tu import TuTables, read_tables
 from lpgnn_cli.errors import UserError
@@ -41,10 +42,8 @@ def read_cached(files: TuFiles) -> TuTables:
     # A cache that cannot be written costs time, nothing else.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with temporary.open("wb") as file:
+        with replacing(path) as temporary, temporary.open("wb") as file:
             save_tables(tables, file)
-        os.replace(temporary, path)
     return tables
 
 

@@ -42,9 +42,9 @@ class Measured:
 
     @property
     def rule(self) -> str:
-        return str(self.run.summary.get("honest/rule", ""))
+        return str(self.run.summary.honest.rule)
 
-    def figure(self, protocol: Protocol) -> Spread | None:
+    def value(self, protocol: Protocol) -> Spread | None:
         return self.best_epoch if protocol == "best_epoch" else self.honest
 
 
@@ -60,12 +60,12 @@ class Cell:
 
     @property
     def headline(self) -> Spread | None:
-        """The measured figure that is like the paper's."""
-        return self.measured.figure(self.table.protocol) if self.measured else None
+        """The measured value that is like the paper's."""
+        return self.measured.value(self.table.protocol) if self.measured else None
 
     @property
     def difference(self) -> float | None:
-        """Measured less paper, in points of per cent."""
+        """Measured minus paper, in percentage points."""
         if self.headline is None or self.reference.paper is None:
             return None
         return self.headline.mean - self.reference.paper.mean

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from lpgnn_cli.formatting import compact, csv_text, duration, mean_std
 from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
-from lpgnn_cli.paper.presets import config_digest
-from lpgnn_cli.paper.reference import Figure, Protocol, Table
+from lpgnn_cli.paper.presets import settings_digest
+from lpgnn_cli.paper.reference import Protocol, Table, Value
 from lpgnn_cli.paper.runs import PresetRun
 from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
-from lpgnn_cli.reporting.text import compact, csv_text, duration
 
 NOT_RUN = "not run"
 RUN = "run"  # the header of the column with places
@@ -29,15 +29,15 @@ LEGEND = [
     "honest: the last epoch, or the best epoch of the validation part where there is one. "
     "No test label is used for that choice.",
     "Hyperparameters (conf/recipe/, conf/experiment/) were chosen on test accuracies of the "
-    "same folds and first seed, so both figures are somewhat better than fresh folds would be.",
+    "same folds and first seed, so both values are somewhat better than fresh folds would be.",
     "Rows marked ours are in no paper: states frozen is the control without diffusion, one-shot "
-    "the other update rule. Figures marked quoted the paper took from others' papers.",
+    "the other update rule. Values marked quoted the paper took from others' papers.",
 ]
 TESTS = (
     "Differences are paired by fold (seeds of a fold are averaged; generated data by seed). "
     "p: exact test by sign flips; p corrected: t-test with the variance corrected for the overlap "
     "of training folds (Nadeau and Bengio). Folds are not independent and many rows are compared, "
-    "so a single p below 0.05 is weak evidence; best-epoch figures are chosen on the test folds."
+    "so a single p below 0.05 is weak evidence; best-epoch values are chosen on the test folds."
 )
 
 
@@ -51,8 +51,8 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure with its caption."""
+class Figure:
+    """A picture with its caption."""
 
     path: Path
     caption: str
@@ -69,7 +69,7 @@ class Section:
     details: Grid
     comparisons: Grid
     notes: list[str]
-    pictures: list[Picture] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
 
 
 @dataclass
@@ -123,7 +123,7 @@ def write_report(findings: Sequence[Findings], source: str, notes: dict[str, str
 def _section(findings: Findings, notes: dict[str, str]) -> Section:
     table = findings.table
     like = PROTOCOLS[table.protocol]
-    intro = [f"Measured here ({like}); below it in brackets the paper's figure and the difference."]
+    intro = [f"Measured here ({like}); below it in brackets the paper's value and the difference."]
     return Section(
         id=table.id,
         title=table.title,
@@ -151,7 +151,7 @@ def _overview_text(cell: Cell | None) -> str:
     measured = spread_text(cell.headline) if cell.headline else NOT_RUN
     lines = [measured if cell.can_run else NOTHING]
     if cell.reference.paper:
-        parts = [figure_text(cell.reference.paper)]
+        parts = [value_text(cell.reference.paper)]
         parts += [signed(cell.difference)] if cell.difference is not None else []
         lines.append(f"({', '.join(parts)})")
     return "\n".join(lines)
@@ -186,7 +186,7 @@ def _details(table: Table, cells: Sequence[Cell]) -> Grid:
 def _paper_text(cell: Cell) -> str:
     if cell.reference.paper is None:
         return "ours"
-    return figure_text(cell.reference.paper) + (" (quoted)" if cell.reference.quoted else "")
+    return value_text(cell.reference.paper) + (" (quoted)" if cell.reference.quoted else "")
 
 
 def _difference_text(cell: Cell) -> str:
@@ -212,7 +212,7 @@ def _comparisons(comparisons: Sequence[Comparison]) -> Grid:
 
 
 def _comparison_name(comparison: Comparison) -> str:
-    return f"{comparison.first.row.model} less {comparison.second.row.model}"
+    return f"{comparison.first.row.model} minus {comparison.second.row.model}"
 
 
 def _test_text(test: PairedTest | None) -> list[str]:
@@ -224,7 +224,7 @@ def _test_text(test: PairedTest | None) -> list[str]:
 def _notes(findings: Findings, texts: dict[str, str]) -> list[str]:
     notes = []
     cells = findings.cells
-    waiting = sorted({cell.reference.presets[0] for cell in cells if cell.can_run} - _done(cells))
+    waiting = sorted(_names(c for c in cells if c.can_run) - _names(c for c in cells if c.measured))
     if waiting:
         notes.append(f"Not run: {', '.join(waiting)}.")
     for cell in cells:
@@ -232,24 +232,26 @@ def _notes(findings: Findings, texts: dict[str, str]) -> list[str]:
         if cell.row.kind == "paper" and short and not cell.reference.quoted:
             assert cell.difference is not None
             assert cell.measured is not None
-            why = texts.get(cell.measured.run.preset, "")
+            why = texts.get(cell.measured.run.preset.name, "")
             where = f"{cell.row.model} on {cell.column.title}"
             notes.append(f"{where} falls short by {-cell.difference:.1f}. {why}".strip())
         if cell.measured and cell.measured.lost:
             lost = f"{cell.measured.lost} of {cell.measured.lost + len(cell.measured.units)}"
-            notes.append(f"* {cell.measured.run.preset}: {lost} units did not finish.")
+            notes.append(f"* {cell.measured.run.preset.name}: {lost} units did not finish.")
     for run in findings.unfinished:
-        notes.append(f"{run.place} ({run.preset}) is {run.record.actual_state()}: not counted.")
+        notes.append(
+            f"{run.place} ({run.preset.name}) is {run.record.actual_state()}: not counted."
+        )
     for run in findings.modified[:MODIFIED_SHOWN]:
         changed = ", ".join(run.departures[:3]) + (", ..." if len(run.departures) > 3 else "")
-        notes.append(f"{run.place} is {run.preset} modified, not counted: {changed}.")
+        notes.append(f"{run.place} is {run.preset.name} modified, not counted: {changed}.")
     if len(findings.modified) > MODIFIED_SHOWN:
         notes.append(f"And {len(findings.modified) - MODIFIED_SHOWN} more modified runs.")
     return notes
 
 
-def _done(cells: Sequence[Cell]) -> set[str]:
-    return {cell.reference.presets[0] for cell in cells if cell.measured}
+def _names(cells: Iterable[Cell]) -> set[str]:
+    return {cell.reference.presets[0].name for cell in cells}
 
 
 def cells_csv(findings: Sequence[Findings]) -> str:
@@ -285,7 +287,7 @@ def _measured_row(cell: Cell, measured: Measured) -> list[str]:
         *(measured.rule, cell.table.protocol, _plain(cell.difference)),
         *(str(measured.folds), str(measured.seeds), str(measured.lost)),
         *(_plain(measured.violation, 6), _plain(measured.seconds, 1)),
-        *(measured.run.preset, measured.run.place, config_digest(measured.run.preset)),
+        *(measured.run.preset.name, measured.run.place, settings_digest(measured.run.preset)),
         datetime.fromtimestamp(record.started).isoformat(timespec="seconds"),
         *(record.version, record.git_commit or "", record.device, record.segment_backend),
         " ".join(["lpgnn", *record.argv]),
@@ -294,16 +296,16 @@ def _measured_row(cell: Cell, measured: Measured) -> list[str]:
 
 def comparisons_csv(findings: Sequence[Findings]) -> str:
     """Every comparison under both protocols, one row each."""
-    header = ["table", "first", "second", "column", "figure", "pairs", "difference"]
+    header = ["table", "first", "second", "column", "protocol", "pairs", "difference"]
     header += ["p_sign_flips", "p_corrected_t", "remark"]
     rows = []
     for one in findings:
         for c in one.comparisons:
             place = [one.table.id, c.first.row.id, c.second.row.id, c.first.column.id]
             for protocol, test in c.tests.items():
-                figures = [_plain(test.difference), _plain(test.p_flips, 5)]
-                figures += [_plain(test.p_corrected, 5), ""]
-                rows.append([*place, protocol, str(test.pairs), *figures])
+                values = [_plain(test.difference), _plain(test.p_flips, 5)]
+                values += [_plain(test.p_corrected, 5), ""]
+                rows.append([*place, protocol, str(test.pairs), *values])
             if not c.tests:
                 rows.append([*place, "", "", "", "", "", c.reason])
     return csv_text(header, rows)
@@ -314,18 +316,16 @@ def _plain(value: float | None, digits: int = 3) -> str:
 
 
 def spread_text(spread: Spread | None) -> str:
-    if spread is None:
-        return NOTHING
-    return f"{spread.mean:.1f}" if spread.std is None else f"{spread.mean:.1f} ± {spread.std:.1f}"
+    return NOTHING if spread is None else mean_std(spread.mean, spread.std)
 
 
-def figure_text(figure: Figure) -> str:
+def value_text(value: Value) -> str:
     """As precise as the paper prints it."""
-    mean = f"{figure.mean:.1f}" if round(figure.mean, 1) == figure.mean else f"{figure.mean:.2f}"
-    if figure.std is None:
-        return mean
-    std = f"{figure.std:.1f}" if round(figure.std, 1) == figure.std else f"{figure.std:.2f}"
-    return f"{mean} ± {std}"
+    return mean_std(value.mean, value.std, _as_printed)
+
+
+def _as_printed(value: float) -> str:
+    return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
 
 
 def signed(value: float | None) -> str:

@@ -2,65 +2,55 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lpgnn_cli.paper.cells import Cell
-from lpgnn_cli.paper.document import Findings, Picture
-from lpgnn_cli.paper.runs import PresetRun
+from lpgnn_cli.paper.document import Figure, Findings
 from lpgnn_cli.reporting.look import new_figure, style
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
-EMBEDDING = {
-    "embedding.png": "States of the karate club at the beginning, half way and at the end",
-    "embedding.gif": "The same over the epochs",
+EMBEDDING_CAPTIONS = {
+    ".png": "States of the karate club at the beginning, half way and at the end",
+    ".gif": "The same over the epochs",
 }
 DEPTH_TABLES = ("depth_vs_diffusion", "lp_in_other_gnns")
 # What a violation is followed of: rows of the paper with free states.
 VIOLATION_ROWS = {"graph_classification": ("single", "multi"), "artificial": ("squared", "abs")}
 
 
-def draw_pictures(findings: Sequence[Findings], folder: Path) -> dict[str, list[Picture]]:
-    """Draws what there are measurements for into `folder`; pictures by table."""
+def draw_figures(findings: Sequence[Findings], folder: Path) -> dict[str, list[Figure]]:
+    """Draws what there are measurements for into `folder`; figures by table."""
     folder.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, list[Picture]] = {}
+    figures: dict[str, list[Figure]] = {}
     for one in findings:
-        if one.table.id == "karate":
-            pictures["karate"] = find_embedding(one)
-        figures: dict[str, Figure | None] = {}
+        drawing, caption = None, ""
         with style():
-            if one.table.id in DEPTH_TABLES:
-                caption = "Accuracy by number of state layers"
-                figures[caption] = draw_depth(one)
-            if one.table.id in VIOLATION_ROWS:
-                caption = "Mean violation on the test part over the epochs"
-                figures[caption] = draw_violation(one)
-            for caption, figure in figures.items():
-                if figure is not None:
-                    path = folder / f"{one.table.id}.png"
-                    figure.savefig(path)
-                    pictures[one.table.id] = [Picture(path, caption)]
-    return pictures
+            if one.table.id == "karate":
+                figures["karate"] = find_embedding(one)
+            elif one.table.id in DEPTH_TABLES:
+                drawing, caption = draw_depth(one), "Accuracy by number of state layers"
+            elif one.table.id in VIOLATION_ROWS:
+                drawing, caption = draw_violation(one), "Mean violation on the test part by epoch"
+            if drawing is not None:
+                path = folder / f"{one.table.id}.png"
+                drawing.savefig(path)
+                figures[one.table.id] = [Figure(path, caption)]
+    return figures
 
 
-def find_embedding(findings: Findings) -> list[Picture]:
-    """The pictures that the karate run itself has drawn."""
+def find_embedding(findings: Findings) -> list[Figure]:
+    """The figures that the karate run itself has drawn."""
     runs = [cell.measured.run for cell in findings.cells if cell.row.id == "lp" and cell.measured]
     return [
-        Picture(run.folder.figures / name, caption)
-        for run in runs
-        for name, caption in EMBEDDING.items()
-        if (run.folder.figures / name).is_file()
+        Figure(path, EMBEDDING_CAPTIONS[path.suffix]) for run in runs for path in run.embeddings
     ]
 
 
-def draw_depth(findings: Findings) -> Figure | None:
+def draw_depth(findings: Findings) -> Drawing | None:
     """The paper's accuracies as open, ours as filled markers, by K."""
     cells = findings.cells
     if not any(cell.headline for cell in cells):
@@ -94,14 +84,18 @@ def _depth(cell: Cell) -> int:
     return int(cell.column.id.removeprefix("k"))
 
 
-def draw_violation(findings: Findings) -> Figure | None:
+def draw_violation(findings: Findings) -> Drawing | None:
     """How far the states of the test part are from satisfying the constraints, by epoch."""
     wanted = VIOLATION_ROWS[findings.table.id]
     panels = {}
     for row in wanted:
         cells = [c for c in findings.cells if c.row.id == row]
-        curves = {c.column.title: _violation(c.measured.run) for c in cells if c.measured}
-        curves = {title: curve for title, curve in curves.items() if len(curve[0])}
+        # The axis is logarithmic.
+        curves = {
+            c.column.title: positive
+            for c in cells
+            if c.measured and (positive := [(e, v) for e, v in c.measured.run.violation if v > 0])
+        }
         if curves:
             panels[findings.table.row(row).model] = curves
     if not panels:
@@ -110,20 +104,9 @@ def draw_violation(findings: Findings) -> Figure | None:
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     colours = {column.title: f"C{i}" for i, column in enumerate(findings.table.columns)}
     for panel, (model, curves) in zip(axes, panels.items(), strict=True):
-        for title, (epochs, values) in curves.items():
-            panel.semilogy(epochs, values, color=colours[title], label=title)
+        for title, curve in curves.items():
+            panel.semilogy(*zip(*curve, strict=True), color=colours[title], label=title)
         panel.set(xlabel="epoch", title=model)
         panel.legend()
     axes[0].set_ylabel("mean |x - f(x)|")
     return figure
-
-
-def _violation(run: PresetRun) -> tuple[list[float], list[float]]:
-    path = run.folder.path / "curves.csv"
-    name = "test/violation_mean_mean"
-    if not path.is_file():
-        return [], []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [(float(r["epoch"]), float(r[name])) for r in csv.DictReader(file) if r.get(name)]
-    points = [(e, v) for e, v in rows if np.isfinite(v) and v > 0]
-    return [e for e, _ in points], [v for _, v in points]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
-from lpgnn_cli.paper.document import NOT_RUN, RUN, Grid, Picture, Report, Section
+from lpgnn_cli.paper.document import NOT_RUN, RUN, Figure, Grid, Report, Section
 from lpgnn_cli.paper.render import grids, legend_lines
 
 STYLE = """
@@ -72,7 +72,7 @@ def _section(section: Section) -> str:
     if section.notes:
         notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
         parts.append(f"<ul>{notes}</ul>")
-    parts += [_picture(picture) for picture in section.pictures]
+    parts += [_figure(figure) for figure in section.figures]
     return "\n".join(parts)
 
 
@@ -102,10 +102,10 @@ def _cell(text: str) -> str:
     return f'{shown}<br><span class="paper">{escape(second)}</span>' if second else shown
 
 
-def _picture(picture: Picture) -> str:
-    kind = picture.path.suffix.removeprefix(".")
-    data = base64.b64encode(picture.path.read_bytes()).decode("ascii")
-    caption = escape(picture.caption)
+def _figure(figure: Figure) -> str:
+    kind = figure.path.suffix.removeprefix(".")
+    data = base64.b64encode(figure.path.read_bytes()).decode("ascii")
+    caption = escape(figure.caption)
     return (
         f'<figure><img alt="{caption}" src="data:image/{kind};base64,{data}">'
         f"<figcaption>{caption}</figcaption></figure>"

@@ -10,42 +10,43 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import OmegaConf
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
 from lpgnn_cli.config.effects import essence
+from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.data.storage import cache_folder
-from lpgnn_cli.runfolder import write_atomically
-from lpgnn_cli.tracking.flatten import flat_config
+from lpgnn_cli.paper.reference import Preset
+from lpgnn_cli.settings import flat_config
 
 
-def departures(preset: str, flat: Mapping[str, str]) -> list[str]:
+def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
     """The settings in which a run departs from a preset: `layers=2 instead of 1`.
 
-    A setting that the run does not know came into being after it.
+    A setting that only one of them has came or went with a version. Where another option of a group
+    brings other settings, that option's name differs too.
     """
-    wanted = preset_config(preset)
-    run = essence(flat)
+    wanted = preset_settings(preset)
     return [
-        f"{key}={value} instead of {wanted.get(key, 'none')}"
-        for key, value in run.items()
-        if wanted.get(key) != value
+        f"{key}={value} instead of {wanted[key]}"
+        for key, value in settings.items()
+        if wanted.get(key, value) != value
     ]
 
 
 @cache
-def preset_config(preset: str) -> dict[str, str]:
-    """The settings of a preset that matter, as flat names and values."""
+def preset_settings(preset: Preset) -> dict[str, str]:
+    """The settings of a preset that affect results, as flat names and values."""
     return essence(flat_config(preset_text(preset)))
 
 
-def preset_text(preset: str) -> str:
+def preset_text(preset: Preset) -> str:
     """The composed config of a preset, as a run of it would write it."""
-    path = cache_folder() / "presets" / conf_digest() / f"{preset}.yaml"
+    path = cache_folder() / "presets" / conf_digest() / f"{preset.name}.yaml"
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    composed = load(_loader(), "train", [f"experiment={preset}"])
+    composed = load(_loader(), "train", preset.overrides)
     text = OmegaConf.to_yaml(OmegaConf.structured(to_typed(without_hydra(composed))))
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +54,9 @@ def preset_text(preset: str) -> str:
     return text
 
 
-def config_digest(preset: str) -> str:
+def settings_digest(preset: Preset) -> str:
     """A short name for all settings of a preset together."""
-    lines = [f"{key}={value}\n" for key, value in sorted(preset_config(preset).items())]
+    lines = [f"{key}={value}\n" for key, value in sorted(preset_settings(preset).items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
 
 
@@ -71,5 +72,5 @@ def conf_digest() -> str:
 
 
 @cache
-def _loader() -> ConfigLoaderImpl:
+def _loader() -> ConfigLoader:
     return make_loader()

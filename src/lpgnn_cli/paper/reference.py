@@ -1,4 +1,4 @@
-"""The paper's figures, from `reference.yaml`."""
+"""The paper's values, from `reference.yaml`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,33 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from lpgnn_cli.config.variants import UNCHANGED, run_name
+
 Protocol = Literal["best_epoch", "honest"]
 Kind = Literal["paper", "quoted", "ours"]
 
 
 @dataclass(frozen=True)
-class Figure:
+class Preset:
+    """An option of the group `experiment`, and the variant that is applied to it."""
+
+    experiment: str
+    variant: str = UNCHANGED
+
+    @property
+    def name(self) -> str:
+        """What runs of it are called."""
+        return run_name(self.experiment, self.variant)
+
+    @property
+    def overrides(self) -> list[str]:
+        """What to write after `lpgnn train`."""
+        variant = [] if self.variant == UNCHANGED else [f"variant={self.variant}"]
+        return [f"experiment={self.experiment}", *variant]
+
+
+@dataclass(frozen=True)
+class Value:
     """An accuracy in per cent, as the paper prints it."""
 
     mean: float
@@ -32,11 +53,11 @@ class Column:
 
 @dataclass(frozen=True)
 class ReferenceCell:
-    """A figure of the paper, where it has one, and the presets that measure it here."""
+    """A value of the paper, where it has one, and the presets that measure it here."""
 
-    paper: Figure | None
+    paper: Value | None
     quoted: bool
-    presets: tuple[str, ...]
+    presets: tuple[Preset, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the paper; `protocol` is the figure that the paper's own is like."""
+    """One table of the paper; `protocol` says which measured value the paper's own is like."""
 
     id: str
     title: str
@@ -75,10 +96,11 @@ def reference_tables() -> dict[str, Table]:
     return {id: _table(id, raw) for id, raw in yaml.safe_load(text).items()}
 
 
-def preset_names() -> set[str]:
-    """Every preset that measures some cell."""
+@cache
+def presets_by_name() -> dict[str, Preset]:
+    """Every preset that measures some cell, by the name of its runs."""
     return {
-        preset
+        preset.name: preset
         for table in reference_tables().values()
         for row in table.rows
         for cell in row.cells.values()
@@ -87,33 +109,46 @@ def preset_names() -> set[str]:
 
 
 def _table(id: str, raw: Mapping[str, Any]) -> Table:
-    rows = tuple(_row(row) for row in raw["rows"])
-    variants = [(row.variant_of, row.id) for row in rows if row.variant_of]
+    rows: dict[str, Row] = {}
+    for one in raw["rows"]:
+        base = rows[one["variant_of"]] if "variant_of" in one else None
+        rows[str(one["id"])] = _row(one, base)
+    variants = [(row.variant_of, row.id) for row in rows.values() if row.variant_of]
     return Table(
         id=id,
         title=raw["title"],
         note=raw.get("note", ""),
         protocol=raw["protocol"],
         columns=tuple(Column(**column) for column in raw["columns"]),
-        rows=rows,
+        rows=tuple(rows.values()),
         compare=tuple([*variants, *((a, b) for a, b in raw["compare"])]),
     )
 
 
-def _row(raw: Mapping[str, Any]) -> Row:
+def _row(raw: Mapping[str, Any], base: Row | None) -> Row:
+    if base is None:
+        cells = {id: _cell(cell, raw["kind"]) for id, cell in raw["cells"].items()}
+    else:
+        cells = {id: _under(raw["variant"], cell) for id, cell in base.cells.items()}
     return Row(
         id=str(raw["id"]),
         model=str(raw["model"]),
         kind=raw["kind"],
         variant_of=raw.get("variant_of"),
-        cells={id: _cell(cell, raw["kind"]) for id, cell in raw["cells"].items()},
+        cells=cells,
     )
 
 
 def _cell(raw: Mapping[str, Any], kind: Kind) -> ReferenceCell:
     paper = raw.get("paper")
     return ReferenceCell(
-        paper=Figure(float(paper[0]), paper[1]) if paper else None,
+        paper=Value(float(paper[0]), paper[1]) if paper else None,
         quoted=kind == "quoted" or bool(raw.get("quoted", False)),
-        presets=tuple(raw.get("presets", ())),
+        presets=tuple(Preset(name) for name in raw.get("presets", ())),
     )
+
+
+def _under(variant: str, cell: ReferenceCell) -> ReferenceCell:
+    """The cell of a variant: what measures the row itself, with one change. No paper has it."""
+    presets = tuple(Preset(preset.experiment, variant) for preset in cell.presets)
+    return ReferenceCell(paper=None, quoted=False, presets=presets)

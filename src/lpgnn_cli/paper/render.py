@@ -51,7 +51,7 @@ def _print_grid(grid: Grid, console: Console) -> None:
         table.add_column(title, justify="left" if words else "right", no_wrap=position >= 1)
     for row in grid.rows:
         table.add_row(*[Text(cell, style=_style(cell)) for cell in row])
-    # Rather long lines than figures cut in two.
+    # Rather long lines than numbers cut in two.
     needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
     width, console.width = console.width, max(console.width, needed)
     console.print(table)
@@ -69,19 +69,29 @@ def legend_lines(report: Report) -> list[str]:
     return [*report.legend, *([TESTS] if compared else [])]
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Report, folded: bool = False) -> str:
+    """`folded`: everything but the first grid of a section opens by a click, as GitHub shows it."""
     lines = [f"# {report.title}", "", f"Source: {report.source}.", ""]
     for line in legend_lines(report):
         lines.append(f"- {line}")
     for section in report.sections:
         lines += ["", f"## {section.title}", "", *section.intro]
         for heading, grid in grids(section):
-            lines += ["", *([f"**{heading}**", ""] if heading else []), *_markdown_grid(grid)]
+            lines += ["", *_markdown_part(heading, _markdown_grid(grid), folded)]
+        for figure in section.figures:
+            lines += ["", f"![{figure.caption}]({figure.path.as_posix()})"]
         if section.notes:
-            lines += ["", *[f"- {_escape_markdown(note)}" for note in section.notes]]
-        for picture in section.pictures:
-            lines += ["", f"![{picture.caption}]({picture.path.as_posix()})"]
+            notes = [f"- {_escape_markdown(note)}" for note in section.notes]
+            lines += ["", *_markdown_part("Notes" if folded else "", notes, folded)]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_part(heading: str, lines: Sequence[str], folded: bool) -> list[str]:
+    if not heading:
+        return [*lines]
+    if not folded:
+        return [f"**{heading}**", "", *lines]
+    return [f"<details><summary>{heading}</summary>", "", *lines, "", "</details>"]
 
 
 def _markdown_grid(grid: Grid) -> list[str]:
@@ -104,7 +114,7 @@ def _escape_markdown(text: str) -> str:
 
 
 def latex(report: Report) -> str:
-    """One table environment a grid, with booktabs, to \\input into a paper."""
+    """One table environment per grid, with booktabs, to \\input into a paper."""
     lines = ["% \\usepackage{booktabs}", f"% {report.title}. Source: {report.source}."]
     for section in report.sections:
         for number, (heading, grid) in enumerate(grids(section)):

@@ -1,71 +1,106 @@
 """`results/`: what is kept of the runs behind the tables, small enough for the repository.
 
-README.md              the tables, as `lpgnn report paper --format markdown` prints them
-cells.csv              every cell with its figures, run, command, versions and times
-comparisons.csv        the paired tests
-commands.sh            the commands that repeat the runs, with what each of them took
-figures/               the pictures of README.md
-notes.yaml             by preset, why a row falls short and what was tried; written by hand
-runs/<preset>/         config.yaml, run.json, summary.json, folds.csv, curves.csv (thinned)
+README.md     the tables with their figures
+runs.jsonl    one run per line: preset, command, settings, versions, times, and the values of every
+              fold and seed, so that the tables and the paired tests can be made again
+figures/      the pictures of README.md
+notes.yaml    by preset, why a row falls short and what was tried; written by hand
 """
 
 from __future__ import annotations
 
-import csv
 import json
+import math
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.effects import is_within, presentation
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.paper.document import Findings, Picture, cells_csv, comparisons_csv, write_report
-from lpgnn_cli.paper.figures import EMBEDDING, draw_pictures
-from lpgnn_cli.paper.presets import config_digest
+from lpgnn_cli.paper.document import Figure, find, write_report
+from lpgnn_cli.paper.figures import draw_figures
+from lpgnn_cli.paper.presets import departures
+from lpgnn_cli.paper.reference import Preset, presets_by_name, reference_tables
 from lpgnn_cli.paper.render import markdown
-from lpgnn_cli.paper.runs import PresetRun, newest_match
-from lpgnn_cli.reporting.text import csv_text, duration
-from lpgnn_cli.runfolder import RunRecord, write_atomically
+from lpgnn_cli.paper.runs import Curve, PresetRun, UnitScore, newest_first, newest_match
+from lpgnn_cli.runfolder import FINISHED, RunRecord
+from lpgnn_cli.runsummary import RunSummary
 
-CURVE_ROWS = 200
-CURVE_METRICS = ("accuracy_mean", "violation_mean_mean", "loss_mean")
+RUNS = "runs.jsonl"
+NOTES = "notes.yaml"
+# The preset whose states are shown, and where.
+EMBEDDED = Preset("karate")
+EMBEDDING = Path("figures") / "karate.png"
+CURVE_POINTS = 50
+CURVE_DIGITS = 4
+
+
+def read_results(results: Path) -> list[PresetRun]:
+    """The runs that were collected, the newest first."""
+    path = results / RUNS
+    if not path.is_file():
+        return []
+    runs = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            run = _from_plain(json.loads(line), results)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{path}, line {number} is not a collected run: restore the file, or delete it and "
+                "collect again."
+            ) from error
+        runs += [run] if run else []
+    return newest_first(runs)
 
 
 def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
-    """Copy what is kept of the newest run of each preset, unless `results` has a newer one."""
+    """Keep the newest run of each preset, unless `results` has a newer one; the names of those."""
+    by_name = attrgetter("name")
+    kept = {run.preset: run for run in read_results(results)}
     collected = []
-    for preset in sorted({run.preset for run in runs}):
+    for preset in sorted({run.preset for run in runs}, key=by_name):
         run = newest_match(runs, [preset])
-        if run is not None and run.record.started > _started(results / "runs" / preset):
-            _copy(run, results / "runs" / preset)
-            collected.append(preset)
+        if run is None or not _is_newer(run, kept.get(preset)):
+            continue
+        kept[preset] = run
+        collected.append(preset.name)
+        _copy_embedding(run, results)
+    if collected:
+        results.mkdir(parents=True, exist_ok=True)
+        plain = [_to_plain(kept[preset]) for preset in sorted(kept, key=by_name)]
+        lines = [json.dumps(one, separators=(",", ":")) + "\n" for one in plain]
+        write_atomically(results / RUNS, "".join(lines))
     return collected
 
 
-def write_results(findings: Sequence[Findings], results: Path) -> None:
-    """The tables, figures and commands for what `results/runs` holds."""
-    pictures = draw_pictures(findings, results / "figures")
-    report = write_report(findings, "the runs in `runs/`, beside this file", read_notes(results))
+def write_results(results: Path) -> None:
+    """The tables and figures of what has been collected."""
+    findings = find(reference_tables().values(), read_results(results))
+    figures = draw_figures(findings, results / "figures")
+    for path in (results / "figures").glob("*.png"):
+        _shrink(path)
+    source = f"[{RUNS}]({RUNS}), one run per line with its command, settings and versions"
+    report = write_report(findings, source, read_notes(results))
     for section in report.sections:
-        section.pictures = [
-            Picture(Path(os.path.relpath(picture.path, results)), picture.caption)
-            for picture in pictures.get(section.id, [])
+        section.figures = [
+            Figure(Path(os.path.relpath(figure.path, results)), figure.caption)
+            for figure in figures.get(section.id, [])
         ]
-    write_atomically(results / "README.md", markdown(report))
-    write_atomically(results / "cells.csv", cells_csv(findings))
-    write_atomically(results / "comparisons.csv", comparisons_csv(findings))
-    write_atomically(results / "commands.sh", _commands(findings))
+    write_atomically(results / "README.md", markdown(report, folded=True))
 
 
 def read_notes(results: Path) -> dict[str, str]:
-    """`notes.yaml`: preset -> a sentence or two about a row that falls short."""
-    path = results / "notes.yaml"
+    """`notes.yaml`: name of a preset -> a sentence or two about a row that falls short."""
+    path = results / NOTES
     if not path.is_file():
         return {}
     try:
@@ -77,93 +112,121 @@ def read_notes(results: Path) -> dict[str, str]:
     return {str(preset): " ".join(str(text).split()) for preset, text in notes.items()}
 
 
-def portable(record: RunRecord) -> RunRecord:
-    """Without what only one machine understands."""
+def default_results() -> Path | None:
+    """`results/` in the current folder, or in the repository that lpgnn runs from."""
+    from lpgnn_cli.config.compose import conf_dir
+
+    for folder in (Path("results"), conf_dir().parent / "results"):
+        if (folder / RUNS).is_file():
+            return Path(os.path.relpath(folder))
+    return None
+
+
+def _is_newer(run: PresetRun, kept: PresetRun | None) -> bool:
+    if kept is None:
+        return True
+    # What is kept is written to the microsecond, which may be a little before.
+    return run.record.id != kept.record.id and run.record.started > kept.record.started
+
+
+def _copy_embedding(run: PresetRun, results: Path) -> None:
+    still = [path for path in run.embeddings if path.suffix == EMBEDDING.suffix]
+    if run.preset == EMBEDDED and still:
+        (results / EMBEDDING).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(still[0], results / EMBEDDING)
+
+
+def _shrink(path: Path) -> None:
+    """Line drawings need no millions of colours: with a palette they take a third of the space."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        if image.mode == "P":
+            return
+        small = image.convert("RGB").quantize(256)
+    small.save(path, optimize=True)
+
+
+def _to_plain(run: PresetRun) -> dict[str, Any]:
+    """What is kept of a run, without what only one machine understands."""
+    record = run.record
     local = {*presentation(), "hydra"}
     words = [word for word in record.argv if not is_within(_key(word), local)]
-    return replace(record, argv=words, host="", pid=0, parent_run_id=None)
+    names = [field.name for field in fields(UnitScore)]
+    return {
+        "preset": run.preset.experiment,
+        "variant": run.preset.variant,
+        "command": shlex.join(["lpgnn", *words]),
+        "id": record.id,
+        "started": datetime.fromtimestamp(record.started, UTC).isoformat(),
+        "version": record.version,
+        "git_commit": record.git_commit,
+        "versions": record.versions,
+        "device": record.device,
+        "segment_backend": record.segment_backend,
+        "dataset": record.dataset,
+        "dataset_fingerprint": record.dataset_fingerprint,
+        "split_fingerprint": record.split_fingerprint,
+        "settings": run.settings,
+        "summary": run.summary.to_dict(),
+        "units": {name: [_plain(getattr(unit, name)) for unit in run.units] for name in names},
+        "violation": thin(run.violation),
+    }
 
 
 def _key(word: str) -> str:
     return word.partition("=")[0].lstrip("+~").partition("/")[0]
 
 
-def _started(folder: Path) -> float:
-    try:
-        return float(json.loads((folder / "run.json").read_text(encoding="utf-8"))["started"])
-    except (OSError, ValueError, KeyError):
-        return 0.0
-
-
-def _copy(run: PresetRun, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    source = run.folder.path
-    config = yaml.safe_load((source / "config.yaml").read_text(encoding="utf-8"))
-    config["data"] = {"root": None}
-    config["tracking"] = {"name": "none"}
-    write_atomically(target / "config.yaml", yaml.safe_dump(config, sort_keys=False))
-    write_atomically(target / "run.json", json.dumps(asdict(portable(run.record)), indent=1) + "\n")
-    for name in ("summary.json", "folds.csv"):
-        shutil.copyfile(source / name, target / name)
-    if (source / "curves.csv").is_file():
-        write_atomically(target / "curves.csv", thin_curves(source / "curves.csv"))
-    for name in EMBEDDING:
-        if (run.folder.figures / name).is_file():
-            (target / "figures").mkdir(exist_ok=True)
-            shutil.copyfile(run.folder.figures / name, target / "figures" / name)
-
-
-def thin_curves(path: Path) -> str:
-    """Some evenly spaced epochs, the last one included, and the means of a few metrics."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [n for n in rows[0] if n == "epoch" or _is_kept(n)] if rows else ["epoch"]
-    step = max(1, -(-len(rows) // CURVE_ROWS))
-    chosen = rows[::step] + ([rows[-1]] if rows and (len(rows) - 1) % step else [])
-    return csv_text(
-        names, ([row["epoch"], *[f"{float(row[n]):.5g}" for n in names[1:]]] for row in chosen)
+def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:
+    """The run of a line, or None where there is no such preset any more."""
+    preset = Preset(plain["preset"], plain["variant"])
+    if preset.name not in presets_by_name():
+        return None
+    embedding = results / EMBEDDING
+    return PresetRun(
+        preset=preset,
+        place=" ".join(preset.overrides),
+        record=RunRecord(
+            id=plain["id"],
+            command="train",
+            name=preset.name,
+            argv=shlex.split(plain["command"])[1:],
+            version=plain["version"],
+            started=datetime.fromisoformat(plain["started"]).timestamp(),
+            state=FINISHED,
+            git_commit=plain["git_commit"],
+            device=plain["device"],
+            segment_backend=plain["segment_backend"],
+            dataset=plain["dataset"],
+            dataset_fingerprint=plain["dataset_fingerprint"],
+            split_fingerprint=plain["split_fingerprint"],
+            versions=plain["versions"],
+        ),
+        settings=plain["settings"],
+        summary=RunSummary.from_dict(plain["summary"]),
+        units=tuple(_units(plain["units"])),
+        violation=tuple((epoch, value) for epoch, value in plain["violation"]),
+        embeddings=(embedding,) if preset == EMBEDDED and embedding.is_file() else (),
+        departures=tuple(departures(preset, plain["settings"])),
     )
 
 
-def _is_kept(name: str) -> bool:
-    part, _, metric = name.partition("/")
-    return part in ("train", "val", "test") and metric in CURVE_METRICS
+def _units(columns: Mapping[str, Sequence[Any]]) -> Iterable[UnitScore]:
+    for row in zip(*columns.values(), strict=True):
+        known: list[Any] = [math.nan if value is None else value for value in row]
+        yield UnitScore(**dict(zip(columns, known, strict=True)))
 
 
-def _commands(findings: Sequence[Findings]) -> str:
-    runs = {
-        cell.measured.run.preset: cell.measured.run
-        for one in findings
-        for cell in one.cells
-        if cell.measured
-    }
-    lines = [
-        "#!/bin/sh",
-        "# Repeats the runs behind the tables; each line is independent of the others.",
-    ]
-    for preset, run in runs.items():
-        record = portable(run.record)
-        seconds = float(run.summary.get("seconds", 0.0))
-        day = datetime.fromtimestamp(record.started).strftime("%Y-%m-%d")
-        commit = (record.git_commit or "")[:12]
-        lines += [
-            "",
-            f"# {preset}: {day}, {duration(seconds)} of computing, lpgnn {record.version}"
-            + (f" at {commit}" if commit else "")
-            + f", settings {config_digest(preset)}, first seed {run.config['seed']},",
-            f"# {record.device}, {record.segment_backend}, data "
-            f"{record.dataset_fingerprint[:12]}, folds {record.split_fingerprint[:12]}"
-            + "".join(f", {name} {version}" for name, version in record.versions.items()),
-            shlex.join(["lpgnn", *record.argv]),
-        ]
-    return "\n".join(lines) + "\n"
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def default_results() -> Path | None:
-    """`results/` in the current folder, or in the repository that lpgnn runs from."""
-    from lpgnn_cli.config.compose import conf_dir
-
-    for folder in (Path("results"), conf_dir().parent / "results"):
-        if (folder / "runs").is_dir():
-            return Path(os.path.relpath(folder))
-    return None
+def thin(curve: Curve) -> list[tuple[int, float]]:
+    """Some evenly spaced epochs, the last one included."""
+    step = max(1, -(-len(curve) // CURVE_POINTS))
+    chosen = list(curve[::step])
+    if curve and chosen[-1] != curve[-1]:
+        chosen.append(curve[-1])
+    return [(epoch, float(f"{value:.{CURVE_DIGITS}g}")) for epoch, value in chosen]

@@ -1,6 +1,6 @@
-"""Runs to report: from run folders, from collected results, or from an MLflow store.
+"""Runs to report, from run folders or from an MLflow store, which has the same small files.
 
-All three give the same small files of a run folder, read here in one way.
+Those that were collected before are read by `results`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,26 @@ import csv
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lpgnn_cli.config.effects import essence
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.presets import departures
+from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
-from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.settings import read_flat_config
 
 SMALL_FILES = ("config.yaml", "run.json", "summary.json", "folds.csv", "curves.csv")
+# Pictures of two-dimensional states that a run draws itself.
+EMBEDDINGS = ("embedding.png", "embedding.gif")
+TEST_VIOLATION = mean_of(VIOLATION_MEAN.on(TEST))
+
+# Epochs with a value each.
+Curve = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
@@ -42,13 +51,17 @@ class UnitScore:
 class PresetRun:
     """A run that bears the name of a preset."""
 
-    preset: str
-    folder: RunFolder
+    preset: Preset
+    # Where it is, for people.
     place: str
     record: RunRecord
-    config: dict[str, str]
-    summary: dict[str, Any]
+    # Those that affect results, flat.
+    settings: dict[str, str]
+    summary: RunSummary
     units: tuple[UnitScore, ...]
+    # Mean violation on the test part.
+    violation: Curve
+    embeddings: tuple[Path, ...]
     # How it departs from the preset; a run that does is no measurement of it.
     departures: tuple[str, ...]
 
@@ -57,73 +70,69 @@ class PresetRun:
         return self.record.state == FINISHED and any(unit.finished for unit in self.units)
 
 
-def runs_in_folders(
-    root: Path, presets: Iterable[str], seen_from: Path | None = None
-) -> list[PresetRun]:
-    """The runs below `root` that are named after one of the presets, the newest first.
-
-    Their places are told as seen from a folder, the current one unless another is given.
-    """
-    wanted = set(presets)
-    runs = []
-    for path in run_folders(root):
-        run = read_run(RunFolder(path), wanted, os.path.relpath(path, seen_from))
-        if run is not None:
-            runs.append(run)
-    return sorted(runs, key=lambda run: -run.record.started)
+def runs_in_folders(root: Path) -> list[PresetRun]:
+    """The runs below `root` that are named after a preset, the newest first."""
+    found = [read_run(RunFolder(path), os.path.relpath(path)) for path in run_folders(root)]
+    return newest_first([run for run in found if run is not None])
 
 
-def read_run(folder: RunFolder, wanted: set[str], place: str) -> PresetRun | None:
+def read_run(folder: RunFolder, place: str) -> PresetRun | None:
     """A run, or None where it is not one of a preset or its files cannot be read."""
     try:
         config = read_flat_config(folder.config_path)
-        if config.get("name") not in wanted:
+        preset = presets_by_name().get(config.get("name", ""))
+        if preset is None:
             return None
-        record, summary = folder.read_record(), folder.read_summary()
+        record, summary = folder.read_record(), RunSummary.read(folder)
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
+        violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+    settings = essence(config)
     return PresetRun(
-        preset=config["name"],
-        folder=folder,
+        preset=preset,
         place=place,
         record=record,
-        config=config,
+        settings=settings,
         summary=summary,
         units=tuple(units),
-        departures=tuple(departures(config["name"], config)),
+        violation=violation,
+        embeddings=tuple(p for n in EMBEDDINGS if (p := folder.figures / n).is_file()),
+        departures=tuple(departures(preset, settings)),
     )
 
 
-def runs_in_store(uri: str, presets: Iterable[str], into: Path) -> list[PresetRun]:
-    """The finished runs of an MLflow store that are named after one of the presets."""
+def runs_in_store(uri: str, into: Path) -> list[PresetRun]:
+    """The finished runs of an MLflow store that are named after a preset, the newest first."""
     from mlflow.exceptions import MlflowException
 
     from lpgnn_cli.tracking.pastruns import parent_runs
     from lpgnn_cli.tracking.store import open_client
 
-    wanted = set(presets)
     runs: list[PresetRun] = []
     try:
         client = open_client(uri)
         for found in parent_runs(client):
-            if found.data.params.get("name") not in wanted:
+            if found.data.params.get("name") not in presets_by_name():
                 continue
             target = Path(tempfile.mkdtemp(prefix=f"{found.info.run_id}-", dir=into))
             available = {item.path for item in client.list_artifacts(found.info.run_id)}
             for name in [*SMALL_FILES, "figures"]:
                 if name in available:
                     client.download_artifacts(found.info.run_id, name, str(target))
-            place = f"MLflow run {found.info.run_id}"
-            run = read_run(RunFolder(target), wanted, place)
+            run = read_run(RunFolder(target), f"MLflow run {found.info.run_id}")
             runs += [run] if run else []
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"the MLflow store {uri} cannot be read: {reason}") from error
+    return newest_first(runs)
+
+
+def newest_first(runs: Sequence[PresetRun]) -> list[PresetRun]:
     return sorted(runs, key=lambda run: -run.record.started)
 
 
-def newest_match(runs: Sequence[PresetRun], presets: Sequence[str]) -> PresetRun | None:
+def newest_match(runs: Sequence[PresetRun], presets: Sequence[Preset]) -> PresetRun | None:
     """The newest finished run that is just what one of the presets says."""
     fitting = [
         run for run in runs if run.preset in presets and run.is_finished and not run.departures
@@ -154,3 +163,12 @@ def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
 
 def _number(text: str) -> float:
     return float(text) if text else math.nan
+
+
+def _read_curve(path: Path, metric: str) -> Curve:
+    """The epochs in which a metric has a finite value."""
+    if not path.is_file():
+        return ()
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [(int(r["epoch"]), float(r[metric])) for r in csv.DictReader(file) if r.get(metric)]
+    return tuple((epoch, value) for epoch, value in rows if math.isfinite(value))

@@ -24,7 +24,7 @@ RANDOM_PATTERNS = 100_000
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The mean difference in points of per cent, and two p-values for it."""
+    """The mean difference in percentage points, and two p-values for it."""
 
     pairs: int
     difference: float
@@ -72,7 +72,7 @@ def _compare(first: Cell, second: Cell) -> Comparison:
 
 
 def paired_differences(one: Measured, other: Measured, protocol: Protocol) -> list[float]:
-    """First less second in points of per cent: one entry a fold, or a seed of generated data."""
+    """First minus second in percentage points: one per fold, or per seed of generated data."""
     theirs = {unit.unit: getattr(unit, protocol) for unit in other.units}
     by_fold = one.folds > 1
     groups: dict[int, list[float]] = {}
@@ -130,5 +130,5 @@ def _overlap(measured: Measured) -> float:
     folds = measured.folds
     if folds == 1:
         return 0.0
-    parts = 2 if measured.run.config.get("protocol.name") == "holdout" else 1
+    parts = 2 if measured.run.settings.get("protocol.name") == "holdout" else 1
     return 1 / (folds - parts)

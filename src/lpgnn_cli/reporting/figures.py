@@ -11,26 +11,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lpgnn_cli.formatting import compact, metric_text, per_cent
+from lpgnn_cli.metrics import (
+    LOSS,
+    MULTIPLIER_NORM,
+    TEST,
+    TRAIN,
+    VAL,
+    VIOLATION_MEAN,
+    Metric,
+    score_metrics,
+)
 from lpgnn_cli.reporting.embedding import draw_embedding
 from lpgnn_cli.reporting.look import new_figure, style
-from lpgnn_cli.reporting.summary import ALL_SUPERVISED
-from lpgnn_cli.reporting.text import compact, describe
+from lpgnn_cli.reporting.text import describe
 from lpgnn_cli.reporting.units import Array, Curves, all_supervised, common_curves, read_units
 from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.runsummary import RunSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-PARTS = ("train", "val", "test")
-PART_COLOURS = {"train": "C0", "val": "C2", "test": "C1"}
-PART_NAMES = {"train": "train", "val": "validation", "test": "test"}
+PART_COLOURS = {TRAIN: "C0", VAL: "C2", TEST: "C1"}
+PART_NAMES = {TRAIN: "train", VAL: "validation", TEST: "test"}
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The predictions of all units, one entry an item."""
+    """The predictions of all units, one entry per item."""
 
     target: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -44,13 +54,13 @@ def make_figures(run: RunFolder) -> list[Path]:
     predictions = read_predictions(run, names)
     residuals = read_residuals(run, names)
     if all_supervised(run):
-        curves = curves.without("test")
-        residuals.pop("test", None)
+        curves = curves.without(TEST)
+        residuals.pop(TEST, None)
     title = describe(run)
     run.figures.mkdir(exist_ok=True)
     with style():
         drawn = [
-            save(draw_curves(curves, run.read_summary(), title), run, "curves"),
+            save(draw_curves(curves, RunSummary.read(run), title), run, "curves"),
             save(draw_constraints(curves, title), run, "constraints"),
             save(draw_confusion(predictions, title), run, "confusion"),
             save(draw_residuals(predictions, residuals, title), run, "residuals"),
@@ -66,19 +76,23 @@ def save(figure: Figure | None, run: RunFolder, name: str) -> Path | None:
     return path
 
 
-def draw_curves(curves: Curves, summary: dict[str, Any], title: str) -> Figure | None:
-    """Accuracy and loss over the epochs, with the band over units."""
-    kinds = [k for k in ("accuracy", "loss") if any(f"{p}/{k}" in curves.values for p in PARTS)]
-    if not kinds:
+def draw_curves(curves: Curves, summary: RunSummary, title: str) -> Figure | None:
+    """The metrics of class scores and the loss over the epochs, with the band over units."""
+    drawn = [
+        metric
+        for metric in (*score_metrics(), LOSS)
+        if any(metric.on(part) in curves.values for part in metric.parts)
+    ]
+    if not drawn:
         return None
-    figure = new_figure(5.2 * len(kinds), 4.2, title)
-    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
-    for panel, kind in zip(panels, kinds, strict=True):
-        _draw_parts(panel, curves, kind)
-        if kind == "accuracy":
-            _mark_best_epoch(panel, summary)
-        panel.set(xlabel="epoch", title=_over_units(kind.capitalize(), curves, "± 1 std"))
-        panel.set_ylabel("accuracy (%)" if kind == "accuracy" else "loss")
+    figure = new_figure(5.2 * len(drawn), 4.2, title)
+    panels = figure.subplots(1, len(drawn), squeeze=False)[0]
+    for panel, metric in zip(panels, drawn, strict=True):
+        _draw_parts(panel, curves, metric)
+        _mark_selected(panel, summary, metric)
+        name = metric.title.capitalize()
+        panel.set(xlabel="epoch", title=_over_units(name, curves, "± 1 std"))
+        panel.set_ylabel(f"{metric.title} (%)" if metric.in_per_cent else metric.title)
         panel.legend(loc="best")
     return figure
 
@@ -86,26 +100,26 @@ def draw_curves(curves: Curves, summary: dict[str, Any], title: str) -> Figure |
 def draw_constraints(curves: Curves, title: str) -> Figure | None:
     """Violation and multiplier norm of each layer."""
     quantities = {
-        "violation_mean": r"Violation $|x - f_a(x)|$",
-        "multiplier_norm": r"Multiplier norm $|\lambda|$",
+        VIOLATION_MEAN: r"Violation $|x - f_a(x)|$",
+        MULTIPLIER_NORM: r"Multiplier norm $|\lambda|$",
     }
-    panels_wanted = [q for q in quantities if _layers(curves, "train", q)]
+    panels_wanted = [q for q in quantities if _layers(curves, TRAIN, q)]
     if not panels_wanted:
         return None
     figure = new_figure(5.2 * len(panels_wanted), 4.2, title)
     panels = figure.subplots(1, len(panels_wanted), squeeze=False)[0]
     for panel, quantity in zip(panels, panels_wanted, strict=True):
-        for part, dashes in (("train", "-"), ("test", "--")):
+        for part, dashes in ((TRAIN, "-"), (TEST, "--")):
             lines = _layers(curves, part, quantity)
-            for number, (label, metric) in enumerate(lines.items()):
+            for number, (label, line) in enumerate(lines.items()):
                 colour = _layer_colour(number, len(lines))
-                values = curves.values[metric]
+                values = curves.values[line]
                 name = part if len(lines) == 1 else f"{part}, {label}"
                 _draw_positive(panel, curves.epochs, values, colour, dashes, name)
         if any(len(np.asarray(line.get_ydata())) for line in panel.lines):
             panel.set_yscale("log")
             _label_log_axis(panel.yaxis)
-        panel.set(xlabel="epoch", ylabel=quantity.replace("_", " "))
+        panel.set(xlabel="epoch", ylabel=quantity.name.replace("_", " "))
         panel.set_title(_over_units(quantities[quantity], curves, "min to max"))
         panel.legend(loc="best")
     return figure
@@ -127,11 +141,11 @@ def draw_confusion(predictions: Predictions | None, title: str) -> Figure | None
     small = classes > 12
     for (row, column), count in np.ndenumerate(counts):
         colour = "white" if share[row, column] > 0.55 else "black" if count else "0.6"
-        text = f"{count}" if small or not count else f"{count}\n{100 * share[row, column]:.0f} %"
+        text = f"{count}" if small or not count else f"{count}\n{per_cent(share[row, column], 0)}"
         panel.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
-    accuracy = 100 * np.trace(counts) / counts.sum()
+    right = per_cent(np.trace(counts) / counts.sum())
     panel.set(xticks=range(classes), yticks=range(classes), xlabel="predicted class")
-    panel.set(ylabel="target class", title=f"{counts.sum()} predictions, {accuracy:.1f} % right")
+    panel.set(ylabel="target class", title=f"{counts.sum()} predictions, {right} right")
     panel.grid(False)
     return figure
 
@@ -181,7 +195,7 @@ def read_predictions(run: RunFolder, units: Sequence[str]) -> Predictions | None
 
 def read_residuals(run: RunFolder, units: Sequence[str]) -> dict[str, Array]:
     """|x - f_a(x)| of all units, entry by entry, for the training and the test part."""
-    found: dict[str, list[Array]] = {"train": [], "test": []}
+    found: dict[str, list[Array]] = {TRAIN: [], TEST: []}
     for unit in units:
         path = run.unit(unit) / "residuals.npz"
         if path.is_file():
@@ -191,16 +205,15 @@ def read_residuals(run: RunFolder, units: Sequence[str]) -> dict[str, Array]:
     return {part: np.concatenate(a) for part, a in found.items() if sum(map(len, a))}
 
 
-def _draw_parts(panel: Axes, curves: Curves, kind: str) -> None:
-    in_per_cent = kind == "accuracy"
-    scale = 100 if in_per_cent else 1
-    for part in PARTS:
-        metric = f"{part}/{kind}"
-        if metric not in curves.values:
+def _draw_parts(panel: Axes, curves: Curves, metric: Metric) -> None:
+    scale = 100 if metric.in_per_cent else 1
+    for part in metric.parts:
+        name = metric.on(part)
+        if name not in curves.values:
             continue
-        mean, std = scale * curves.mean(metric), scale * curves.std(metric)
+        mean, std = scale * curves.mean(name), scale * curves.std(name)
         low, high = mean - std, mean + std
-        if in_per_cent:
+        if metric.in_per_cent:
             low, high = np.clip(low, 0, 100), np.clip(high, 0, 100)
         colour = PART_COLOURS[part]
         panel.plot(curves.epochs, mean, color=colour, label=PART_NAMES[part], **_dots(curves))
@@ -208,18 +221,21 @@ def _draw_parts(panel: Axes, curves: Curves, kind: str) -> None:
             panel.fill_between(curves.epochs, low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def _mark_best_epoch(panel: Axes, summary: dict[str, Any]) -> None:
-    if "cv/best_epoch" in summary:
-        epoch, accuracy = summary["cv/best_epoch"], 100 * summary["cv/accuracy_mean"]
+def _mark_selected(panel: Axes, summary: RunSummary, metric: Metric) -> None:
+    """What the two rules of selection give, of the metrics that they are reported for."""
+    scale = 100 if metric.in_per_cent else 1
+    epoch = summary.best_epoch
+    if epoch is not None and metric.name in summary.optimistic.metrics:
+        best = summary.optimistic.metrics[metric.name].mean
         panel.axvline(epoch, color="0.45", linewidth=1, linestyle=":")
-        note = "" if summary.get("honest/rule") == ALL_SUPERVISED else " (optimistic)"
-        label = f"best epoch {epoch}: {accuracy:.1f} %{note}"
-        panel.plot([epoch], [accuracy], "*", color="black", markersize=11, label=label, zorder=5)
-    rule = summary.get("honest/rule")
-    if rule and rule != ALL_SUPERVISED:
-        honest = 100 * summary["honest/accuracy_mean"]
-        label = f"{rule}: {honest:.1f} % (honest)"
-        panel.axhline(honest, color="black", linewidth=1, linestyle="--", label=label)
+        note = "" if summary.all_supervised else " (optimistic)"
+        label = f"best epoch {epoch}: {metric_text(metric.name, best)}{note}"
+        place = [epoch], [scale * best]
+        panel.plot(*place, "*", color="black", markersize=11, label=label, zorder=5)
+    if metric.name in summary.honest.metrics and not summary.all_supervised:
+        honest = summary.honest.metrics[metric.name].mean
+        label = f"{summary.honest.rule}: {metric_text(metric.name, honest)} (honest)"
+        panel.axhline(scale * honest, color="black", linewidth=1, linestyle="--", label=label)
 
 
 def _draw_positive(
@@ -250,8 +266,8 @@ def _draw_histogram(panel: Axes, groups: dict[str, tuple[Array, str]]) -> None:
     for name, (values, colour) in groups.items():
         if not len(values):
             continue
-        zero = 100 * np.mean(values == 0)
-        note = f", {zero:.0f} % zero" if zero else ""
+        zero = float(np.mean(values == 0))
+        note = f", {per_cent(zero, 0)} zero" if zero else ""
         label = f"{name} ({len(values):,}): median {compact(float(np.median(values)))}{note}"
         shown = np.clip(values[values > 0], low, high)
         share = 100 * np.histogram(shown, bins)[0] / len(values)
@@ -285,13 +301,12 @@ def _label_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _layers(curves: Curves, part: str, quantity: str) -> dict[str, str]:
-    """Label → metric for each layer, or for all layers together where that is all there is."""
-    found: dict[str, str] = {}
-    while (metric := f"{part}/layer{len(found)}/{quantity}") in curves.values:
-        found[f"layer {len(found) + 1}"] = metric
-    overall = f"{part}/{quantity}"
-    return found or ({"": overall} if overall in curves.values else {})
+def _layers(curves: Curves, part: str, metric: Metric) -> dict[str, str]:
+    """Label → logged name for each layer, or for all layers together where that is all there is."""
+    by_layer = metric.by_layer(part, curves.values)
+    if by_layer:
+        return {f"layer {number}": name for number, name in enumerate(by_layer, 1)}
+    return {"": metric.on(part)} if metric.on(part) in curves.values else {}
 
 
 def _layer_colour(number: int, layers: int) -> Any:

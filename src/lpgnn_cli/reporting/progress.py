@@ -1,7 +1,7 @@
 """Progress of a run: a live display on a terminal, plain lines elsewhere, nothing if quiet.
 
 An epoch can take a millisecond, so `epoch_done` only keeps what it is told. The live display reads
-it a few times a second from rich's own thread; the plain one writes a line when one is due.
+it a few times per second from rich's own thread; the plain one writes a line when one is due.
 """
 
 from __future__ import annotations
@@ -18,16 +18,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.reporting.text import (
-    compact,
-    count,
-    describe,
-    duration,
-    is_screen,
-    one_line,
-    per_cent,
-    write_plain,
-)
+from lpgnn_cli.formatting import compact, count, duration, metric_text, one_line
+from lpgnn_cli.metrics import ACCURACY, LOSS, TEST, TRAIN, VIOLATION_MEAN
+from lpgnn_cli.reporting.text import describe, is_screen, write_plain
 from lpgnn_cli.runfolder import FINISHED, RunFolder, Unit, UnitResult
 from lpgnn_cli.training.observer import Observer
 
@@ -169,7 +162,7 @@ class LiveProgress:
                 Text(one_line(name)),
                 ProgressBar(total=tracker.epochs, completed=epoch),
                 f"{epoch}/{tracker.epochs}",
-                *figures(metrics),
+                *headline(metrics),
                 " ".join(compact(v) for v in violations(metrics)),
             )
         if len(running) > SHOWN_UNITS:
@@ -179,7 +172,7 @@ class LiveProgress:
             Text("all", style="bold"),
             ProgressBar(total=tracker.epochs_total(), completed=tracker.epochs_done()),
             Text(f"{len(ended)}/{len(tracker.units)} units", style="bold"),
-            *(Text(value, style="bold") for value in figures(mean_metrics(ended))),
+            *(Text(value, style="bold") for value in headline(mean_metrics(ended))),
         )
         troubles = tracker.troubles()
         lines = [Text(t, style="bold red") for t in troubles[-SHOWN_TROUBLES:]]
@@ -234,7 +227,7 @@ class PlainProgress:
             name = one_line(next(iter(running))) if len(running) == 1 else f"{len(running)} units"
             span = f"{min(at)}" if min(at) == max(at) else f"{min(at)}-{max(at)}"
             metrics = average([m for _, m in running.values()])
-            loss, train, test = figures(metrics)
+            loss, train, test = headline(metrics)
             parts.append(f"{name} at epoch {span}/{tracker.epochs}")
             parts += [f"loss {loss}"] if loss else []
             parts += [f"train {train}"] if train else []
@@ -256,23 +249,17 @@ def trouble(result: UnitResult) -> str:
     return f"{one_line(result.unit)} {result.state} after {count(result.epochs, 'epoch')}{reason}"
 
 
-def figures(metrics: Mapping[str, float]) -> tuple[str, str, str]:
+def headline(metrics: Mapping[str, float]) -> tuple[str, str, str]:
     """Loss, train and test accuracy, each empty where there is none."""
-    return (
-        compact(metrics["train/loss"]) if "train/loss" in metrics else "",
-        per_cent(metrics["train/accuracy"]) if "train/accuracy" in metrics else "",
-        per_cent(metrics["test/accuracy"]) if "test/accuracy" in metrics else "",
-    )
+    names = (LOSS.on(TRAIN), ACCURACY.on(TRAIN), ACCURACY.on(TEST))
+    loss, train, test = (metric_text(n, metrics[n]) if n in metrics else "" for n in names)
+    return loss, train, test
 
 
 def violations(metrics: Mapping[str, float]) -> list[float]:
     """Mean violation of each layer on the training part, or over all layers where that is all."""
-    by_layer: list[float] = []
-    while (name := f"train/layer{len(by_layer)}/violation_mean") in metrics:
-        by_layer.append(metrics[name])
-    if not by_layer and "train/violation_mean" in metrics:
-        return [metrics["train/violation_mean"]]
-    return by_layer
+    names = VIOLATION_MEAN.by_layer(TRAIN, metrics) or [VIOLATION_MEAN.on(TRAIN)]
+    return [metrics[name] for name in names if name in metrics]
 
 
 def mean_metrics(results: Sequence[UnitResult]) -> Mapping[str, float]:

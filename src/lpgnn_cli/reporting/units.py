@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
 
-from lpgnn_cli.reporting.text import read_config
+from lpgnn_cli.metrics import ACCURACY, EPOCH, LOSS, TEST, TRAIN, VAL, WHEN
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
+from lpgnn_cli.settings import read_flat_config
 
 Array = NDArray[np.float64]
 
@@ -37,10 +37,10 @@ class UnitData:
 
     @property
     def epochs(self) -> int:
-        return len(self.columns["epoch"]) if self.columns else 0
+        return len(self.columns[EPOCH]) if self.columns else 0
 
     def selected(self, metric: str) -> float:
-        """The metric at the honestly selected epoch; NaN where there is none."""
+        """The metric at the selected epoch; NaN where there is none."""
         return self.result.metrics.get(metric, np.nan) if self.result else np.nan
 
 
@@ -75,20 +75,19 @@ def read_units(run: RunFolder) -> list[UnitData]:
     ]
 
 
-def accuracy_metric(run: RunFolder, units: Sequence[UnitData]) -> str:
-    """The metric a run is judged by; where every node is supervised there is nothing to test on."""
-    tested = any(
-        "test/accuracy" in u.columns or (u.result and "test/accuracy" in u.result.metrics)
-        for u in units
-    )
-    return "test/accuracy" if tested and not all_supervised(run) else "train/accuracy"
+def scored_part(run: RunFolder, units: Sequence[UnitData]) -> str:
+    """The part a run is judged by; where every node is supervised there is nothing to test on."""
+    name = ACCURACY.on(TEST)
+    tested = any(name in u.columns or (u.result and name in u.result.metrics) for u in units)
+    return TEST if tested and not all_supervised(run) else TRAIN
 
 
 def all_supervised(run: RunFolder) -> bool:
     """Whether the nodes that are scored as test nodes are the training nodes themselves."""
-    protocol = OmegaConf.select(read_config(run), "protocol", default=None) or {}
+    settings = read_flat_config(run.config_path)
     return (
-        protocol.get("name") == "transductive" and protocol.get("supervised_per_class", 0) is None
+        settings.get("protocol.name") == "transductive"
+        and settings.get("protocol.supervised_per_class") == "null"
     )
 
 
@@ -110,16 +109,16 @@ def common_curves(units: Sequence[UnitData]) -> Curves:
     if not counted:
         return Curves(np.empty(0), {})
     lengths = [u.epochs for u in counted]
-    stops_early = all("val/loss" in u.columns for u in counted)
+    stops_early = all(LOSS.on(VAL) in u.columns for u in counted)
     length = max(lengths) if stops_early else min(lengths)
     longest = counted[int(np.argmax(lengths))]
     names = [
         name
         for name in longest.columns
-        if name not in ("epoch", "time") and all(name in u.columns for u in counted)
+        if name not in WHEN and all(name in u.columns for u in counted)
     ]
     values = {n: np.stack([_fit(u.columns[n], length) for u in counted]) for n in names}
-    return Curves(longest.columns["epoch"][:length], values)
+    return Curves(longest.columns[EPOCH][:length], values)
 
 
 def _fit(values: Array, length: int) -> Array:

@@ -1,6 +1,6 @@
 """Metrics straight into a local sqlite store.
 
-MLflow's own way (`log_batch`) makes an object of every value and writes 8,000 a second: a short
+MLflow's own way (`log_batch`) makes an object of every value and writes 8,000 per second: a short
 run would spend a tenth of its time on that. These are the rows that `log_batch` writes, which a
 test compares, nine times as fast; where a database looks different, `log_batch` writes them.
 """

@@ -38,5 +38,5 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
                 destination.mkdir(parents=True)
                 client.download_artifacts(child.info.run_id, "", str(destination))
     except (MlflowException, KeyError) as error:
-        raise UserError(f"MLflow run {run_id} cannot be had from {resolved}: {error}.") from error
+        raise UserError(f"MLflow run {run_id} is unavailable from {resolved}: {error}.") from error
     return target, unit

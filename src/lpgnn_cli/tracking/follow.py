@@ -1,7 +1,8 @@
 """`python -m lpgnn_cli.tracking.follow <run folder> <uri> <experiment>`: the mirror of a live run.
 
 Runs beside training, at a low priority, until its standard input says that the run has ended
-or the process that started it is gone; then sends the rest and exits: 0 if all was sent.
+or the process that started it is gone; then sends the rest and exits: 0 if all was sent. Sweeps
+have a follower of their own, which sends their jobs too.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.sweep.mirror import SweepMirror, mirror_of
-from lpgnn_cli.tracking.mirror import Mirror
+from lpgnn_cli.tracking.mirror import Mirror, Sent
 
 SHORTEST_WAIT, LONGEST_WAIT = 5.0, 30.0
 # What passes may take of one core.
@@ -22,8 +24,13 @@ SHARE = 0.05
 FINAL_ATTEMPTS = 2
 
 
-def follow(run: RunFolder, uri: str, experiment: str) -> int:
-    mirror = mirror_of(run, uri, experiment)
+class Sends(Protocol):
+    """The part of a mirror that is used here."""
+
+    def send(self, *, ended: bool) -> Sent: ...
+
+
+def follow(mirror: Sends) -> int:
     parent = os.getppid()
     # The first pass imports mlflow and opens the store: its time says nothing of the next ones.
     _try_to_send(mirror, ended=False)
@@ -40,7 +47,7 @@ def follow(run: RunFolder, uri: str, experiment: str) -> int:
     return 1
 
 
-def _try_to_send(mirror: Mirror | SweepMirror, *, ended: bool) -> bool:
+def _try_to_send(mirror: Sends, *, ended: bool) -> bool:
     try:
         mirror.send(ended=ended)
     except Exception:
@@ -61,11 +68,11 @@ def _has_ended(parent: int, wait: float) -> bool:
             return False
 
 
-def main() -> int:
+def main(make_mirror: Callable[[RunFolder, str, str], Sends] = Mirror) -> int:
     folder, uri, experiment = sys.argv[1:]
     # Behind training, but not so far that all the work is left for the end.
     os.nice(10)
-    return follow(RunFolder(Path(folder)), uri, experiment)
+    return follow(make_mirror(RunFolder(Path(folder)), uri, experiment))
 
 
 if __name__ == "__main__":

@@ -28,20 +28,26 @@ def _say_on_stderr(text: str) -> None:
     print(f"lpgnn: {text}", file=sys.stderr, flush=True)
 
 
-def start(config: TrackingConfig, run: RunFolder, say: Say = _say_on_stderr) -> LiveTracking | None:
+def start(
+    config: TrackingConfig,
+    run: RunFolder,
+    say: Say = _say_on_stderr,
+    follower: str = "lpgnn_cli.tracking.follow",
+) -> LiveTracking | None:
     """Begins to mirror the run, whose `run.json` is there; None where tracking is off.
 
-    `say` shows one sentence to the user in the midst of whatever else is on the screen.
+    `say` shows one sentence to the user in the midst of whatever else is on the screen. `follower`
+    names the module that is run to send the folder.
     """
     if not isinstance(config, MlflowConfig):
         return None
-    return LiveTracking(config, run, say)
+    return LiveTracking(config, run, say, follower)
 
 
 class LiveTracking:
     """An Observer: call `run_ended` when the folder is complete, figures and all."""
 
-    def __init__(self, config: MlflowConfig, run: RunFolder, say: Say) -> None:
+    def __init__(self, config: MlflowConfig, run: RunFolder, say: Say, follower: str) -> None:
         self._run = run
         self._say = say
         self._uri = resolve_uri(config.uri)
@@ -50,7 +56,7 @@ class LiveTracking:
         self._log = (run.path / "tracking.log").open("w", encoding="utf-8")
         arguments = [str(run.path), self._uri, config.experiment]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "lpgnn_cli.tracking.follow", *arguments],
+            [sys.executable, "-m", follower, *arguments],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
@@ -79,7 +85,8 @@ class LiveTracking:
 
         self._tell_the_end()
         try:
-            with Console(stderr=True).status("sending the rest to MLflow"):
+            # A notebook would have it drawn by ipywidgets, which may not be there.
+            with Console(stderr=True, force_jupyter=False).status("sending the rest to MLflow"):
                 complete = self._wait()
         except KeyboardInterrupt:
             complete = False

@@ -2,7 +2,7 @@
 
 One parent run for the folder, one child for each unit. A child has the columns of its metrics.csv
 epoch by epoch; the parent, once the run has ended, those of curves.csv (mean and std over the
-units) and the figures of summary.json. Nothing is sent twice (see `state`).
+units) and what summary.json has. Nothing is sent twice (see `state`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lpgnn_cli.metrics import EPOCH, INFERENCE, TIME, WHEN
 from lpgnn_cli.runfolder import (
     FINISHED,
+    HONEST,
     INTERRUPTED,
     RUNNING,
     RunFolder,
@@ -24,10 +25,11 @@ from lpgnn_cli.runfolder import (
     Unit,
     UnitResult,
 )
+from lpgnn_cli.runsummary import HONEST_RULE, SECONDS
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.bulk import MetricPoint
-from lpgnn_cli.tracking.flatten import read_flat_config
-from lpgnn_cli.tracking.sender import METRICS_A_BATCH, Sender
+from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, open_store
 from lpgnn_cli.tracking.table import GrowingTable
@@ -40,7 +42,6 @@ _PARENT_FILES = (
     "summary.json",
     "curves.csv",
     "folds.csv",
-    "log.txt",
     "leaderboard.csv",
     "leaderboard.md",
 )
@@ -186,7 +187,7 @@ class _Pass:
         child = self._mirrored(unit.name)
         if self._rewritten(child, table):
             self._delete(child)
-        started = round(rows[0]["time"]) if rows else _milliseconds(self.record.started)
+        started = round(rows[0][TIME]) if rows else _milliseconds(self.record.started)
         if not child.run_id:
             tags = {
                 RUN_TAG: self.record.id,
@@ -197,7 +198,7 @@ class _Pass:
             }
             self._create(child, unit.name, started, tags)
         self._send_rows(child, table)
-        ended = round(rows[-1]["time"]) if rows else started
+        ended = round(rows[-1][TIME]) if rows else started
         if result is not None:
             self._send_results(child, _result_points(result, ended), _result_tags(result))
         if result is not None or self.ended:
@@ -212,9 +213,9 @@ class _Pass:
         parent, ended = self.state.parent, self._ended_at
         curves = self._parent_curves().columns
         summary = self.run.read_summary()
-        figures = {key: value for key, value in summary.items() if key not in curves}
-        points = [(k, float(v), ended, 0) for k, v in figures.items() if isinstance(v, int | float)]
-        tags = {k: v for k, v in figures.items() if isinstance(v, str)}
+        own = {key: value for key, value in summary.items() if key not in curves}
+        points = [(k, float(v), ended, 0) for k, v in own.items() if isinstance(v, int | float)]
+        tags = {k: v for k, v in own.items() if isinstance(v, str)}
         self._send_results(parent, points, tags)
         self._send_files(parent, [self.run.path / name for name in _PARENT_FILES], None)
         self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
@@ -249,7 +250,7 @@ class _Pass:
         return table.digests[mirrored.rows] != mirrored.digest
 
     def _send_rows(self, mirrored: MirroredRun, table: GrowingTable) -> None:
-        step = max(1, METRICS_A_BATCH // max(1, len(table.columns)))
+        step = max(1, METRICS_PER_BATCH // max(1, len(table.columns)))
         for start in range(mirrored.rows, len(table.rows), step):
             batch = table.rows[start : start + step]
             self.sender.metrics(mirrored.run_id, self._points(batch, start))
@@ -259,15 +260,15 @@ class _Pass:
 
     def _points(self, rows: Iterable[Row], start: int) -> Iterator[MetricPoint]:
         for index, row in enumerate(rows, start):
-            time = round(row["time"]) if "time" in row else self._time_of_all(index)
+            time = round(row[TIME]) if TIME in row else self._time_of_all(index)
             for name, value in row.items():
-                if name not in ("epoch", "time"):
-                    yield name, value, time, int(row["epoch"])
+                if name not in WHEN:
+                    yield name, value, time, int(row[EPOCH])
 
     def _time_of_all(self, index: int) -> int:
         """When the last unit had computed this row, of which curves.csv has the mean."""
         rows = [table.rows[index] for table in self.unit_tables.values() if index < len(table.rows)]
-        return round(max((row["time"] for row in rows), default=1000 * self.record.started))
+        return round(max((row[TIME] for row in rows), default=1000 * self.record.started))
 
     def _send_results(
         self, mirrored: MirroredRun, points: Sequence[MetricPoint], tags: Mapping[str, str]
@@ -322,17 +323,17 @@ class _Pass:
 
 def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:
     """What the honest rule selects, and what the test phase cost."""
-    figures: dict[str, Any] = {
-        **{f"honest/{name}": value for name, value in result.metrics.items()},
-        **{f"inference/{name}": value for name, value in result.inference.items()},
-        "honest/epoch": result.selected_epoch,
-        "seconds": result.seconds,
+    values: dict[str, float] = {
+        **{f"{HONEST}/{name}": value for name, value in result.metrics.items()},
+        **{f"{INFERENCE}/{name}": value for name, value in result.inference.items()},
+        f"{HONEST}/{EPOCH}": result.selected_epoch,
+        SECONDS: result.seconds,
     }
-    return [(name, float(value), time, 0) for name, value in figures.items()]
+    return [(name, float(value), time, 0) for name, value in values.items()]
 
 
 def _result_tags(result: UnitResult) -> dict[str, str]:
-    return {"honest/rule": result.rule, "state": result.state, "reason": result.reason}
+    return {HONEST_RULE: result.rule, "state": result.state, "reason": result.reason}
 
 
 def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpgnn_cli.runfolder import RUNNING, RunFolder, RunRecord, run_folders
-from lpgnn_cli.tracking.flatten import read_flat_config
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking.state import read_state
 
 if TYPE_CHECKING:

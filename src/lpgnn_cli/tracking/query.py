@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import larger_is_better
 from lpgnn_cli.tracking.pastruns import PastRun
 
 _OWN = ("name", "state", "folder", "started", "synced")
@@ -77,7 +78,8 @@ def select(
 
 def _sorted(runs: Sequence[PastRun], key: str, reverse: bool) -> list[PastRun]:
     """The best metric and the newest run first, parameters from A to Z; those without it last."""
-    descending = key == "started" or any(key in run.metrics for run in runs)
+    is_metric = any(key in run.metrics for run in runs)
+    descending = key == "started" or (is_metric and larger_is_better(key))
     having = [run for run in runs if value_of(run, key) is not None]
     without = [run for run in runs if value_of(run, key) is None]
 

@@ -11,8 +11,8 @@ from lpgnn_cli.tracking import bulk
 from lpgnn_cli.tracking.bulk import MetricPoint
 from lpgnn_cli.tracking.store import Store
 
-METRICS_A_BATCH = 1000
-PARAMS_A_BATCH = 100
+METRICS_PER_BATCH = 1000
+PARAMS_PER_BATCH = 100
 PARAM_LENGTH = 6000
 TAG_LENGTH = 5000
 
@@ -50,7 +50,7 @@ class Sender:
         return [(run.info.run_id, dict(run.data.tags)) for run in runs]
 
     def metrics(self, run_id: str, points: Iterable[MetricPoint]) -> None:
-        for batch in _batches(points, METRICS_A_BATCH):
+        for batch in _batches(points, METRICS_PER_BATCH):
             with self._store.writing():
                 self._write_metrics(run_id, batch)
             self.metrics_sent += len(batch)
@@ -68,7 +68,7 @@ class Sender:
         from mlflow.entities import Param
 
         entries = (Param(key, value[:PARAM_LENGTH]) for key, value in params.items())
-        for batch in _batches(entries, PARAMS_A_BATCH):
+        for batch in _batches(entries, PARAMS_PER_BATCH):
             with self._store.writing():
                 self._client.log_batch(run_id, params=batch, synchronous=True)
 

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 
 from filelock import FileLock
 
-from lpgnn_cli.runfolder import RunFolder, write_atomically
+from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.runfolder import RunFolder
 
 OK, UNREACHABLE = "ok", "unreachable"
 

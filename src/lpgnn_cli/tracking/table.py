@@ -6,6 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from lpgnn_cli.metrics import TIME
+
 
 class GrowingTable:
     """The complete rows of a metrics file; `refresh` reads only what was added.
@@ -45,5 +47,5 @@ class GrowingTable:
             return
         row = dict(zip(self.columns, map(float, cells), strict=True))
         self.rows.append(row)
-        values = [value for name, value in row.items() if name != "time"]
+        values = [value for name, value in row.items() if name != TIME]
         self.digests.append(hashlib.sha1(f"{self.digests[-1]}{values}".encode()).hexdigest())

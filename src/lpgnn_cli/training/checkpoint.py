@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from lpgnn_cli.atomic import replacing
 from lpgnn_cli.errors import UserError
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write atomically: whoever reads, or is killed now, has the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    torch.save({"format": FORMAT, **content}, temporary)
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        torch.save({"format": FORMAT, **content}, temporary)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

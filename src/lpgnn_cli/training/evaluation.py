@@ -7,54 +7,40 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from lpgnn_cli.data.batch import GraphBatch
-
-
-@dataclass(frozen=True)
-class Part:
-    """Graphs, and which of their targets count: all of them, or those of some nodes."""
-
-    batch: GraphBatch
-    scored: Tensor | None = None
-
-    def scores(self, scores: Tensor) -> Tensor:
-        return scores if self.scored is None else scores[self.scored]
-
-    @property
-    def targets(self) -> Tensor:
-        targets = self.batch.targets
-        return targets if self.scored is None else targets[self.scored]
-
-    def loss(self, scores: Tensor, reduction: str) -> Tensor:
-        """Cross-entropy of the scored targets."""
-        return functional.cross_entropy(self.scores(scores), self.targets, reduction=reduction)
+from lpgnn_cli import metrics
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import LOSS, VIOLATION_MAX, VIOLATION_MEAN
+from lpgnn_cli.model.loss import target_loss
+from lpgnn_cli.propagation import Outcome, Propagation
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Class scores of a part and the residuals behind them (none where there is no constraint)."""
+    """A part, and what the network makes of it."""
 
     part: Part
-    scores: Tensor
-    residuals: list[Tensor]
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, propagation: Propagation, name: str, part: Part) -> Evaluation:
+        """A named part as it stands."""
+        return cls(part, propagation.evaluate(name, part.batch))
 
     def metrics(self, prefix: str) -> dict[str, float]:
         """Accuracy, mean loss and violation, named as they are logged."""
-        scored = self.part.scores(self.scores)
-        values = {
-            "accuracy": accuracy(scored, self.part.targets),
-            "loss": self.part.loss(self.scores, "mean"),
-            **violation(self.residuals),
-        }
+        scored = self.part.select(self.outcome.scores)
+        values = measure(scored, self.part.targets, self.outcome.residuals)
         return to_floats({f"{prefix}/{name}": value for name, value in values.items()})
 
 
-def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
-    return (scores.argmax(dim=1) == targets).sum() / targets.new_tensor(
-        targets.numel(), dtype=_real(targets)
-    )
+def measure(scores: Tensor, targets: Tensor, residuals: Sequence[Tensor]) -> dict[str, Tensor]:
+    """All that is logged of scores, one row per target, and of the residuals behind them."""
+    return {
+        **metrics.measure(scores, targets),
+        LOSS.name: target_loss(scores, targets, "mean"),
+        **violation(residuals),
+    }
 
 
 @torch.no_grad()
@@ -64,24 +50,18 @@ def violation(residuals: Sequence[Tensor]) -> dict[str, Tensor]:
         return {}
     sizes = [r.abs() for r in residuals]
     means = torch.stack([r.mean() for r in sizes])
-    figures = {
-        "violation_mean": means.mean(),
-        "violation_max": torch.stack([r.max() for r in sizes]).max(),
+    values = {
+        VIOLATION_MEAN.name: means.mean(),
+        VIOLATION_MAX.name: torch.stack([r.max() for r in sizes]).max(),
     }
-    for layer, mean in enumerate(means):
-        figures[f"layer{layer}/violation_mean"] = mean
-    return figures
+    return values | {VIOLATION_MEAN.of_layer(k): mean for k, mean in enumerate(means)}
 
 
 def to_floats(values: dict[str, Tensor]) -> dict[str, float]:
-    """All figures in one transfer from the device."""
+    """All values in one transfer from the device."""
     if not values:
         return {}
     first = next(iter(values.values()))
-    numbers = torch.stack([v.detach().to(_real(first)) for v in values.values()]).tolist()
+    real = metrics.precision(first)
+    numbers = torch.stack([v.detach().to(real) for v in values.values()]).tolist()
     return dict(zip(values, numbers, strict=True))
-
-
-def _real(like: Tensor) -> torch.dtype:
-    """Double precision for figures, where the device has it."""
-    return torch.float32 if like.device.type == "mps" else torch.float64

@@ -1,7 +1,7 @@
 """Running the units of a run, one after another or side by side in worker processes.
 
 A unit in a process of its own takes nothing with it when it fails. The processes come from a fork
-server that has imported torch once, so that one process a unit is cheap, and the dataset reaches
+server that has imported torch once, so that one process per unit is cheap, and the dataset reaches
 them through shared memory. Results do not depend on how many run at a time.
 """
 
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from functools import partial
 from types import FrameType
-from typing import Any
 
 import torch
 
-from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RunFolder, UnitResult
+from lpgnn_cli.processes import Lost, ProcessPool, Said, Send
+from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, Rule, RunFolder, UnitResult
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# What the fork server imports, once for all units; every optimiser imports torch._dynamo.
+PRELOADED = [__name__, "torch._dynamo"]
 
 
 class StopFlag:
@@ -58,7 +60,7 @@ class StopFlag:
 
 
 def plan_workers(wanted: str, units: int, device: torch.device) -> int:
-    """How many units run side by side: one a GPU, or one a core where there are several units."""
+    """How many units run side by side: one per GPU, or one per core where there are several."""
     if wanted != "auto":
         return max(1, min(int(wanted), units))
     if device.type == "cuda":
@@ -121,76 +123,42 @@ def train_unit(
 def _run_side_by_side(
     tasks: Sequence[UnitTask], workers: int, observers: Sequence[Observer], stop: StopFlag
 ) -> dict[str, UnitResult]:
-    context = torch.multiprocessing.get_context("forkserver")
-    # torch._dynamo: every optimiser imports it, which takes a second and a half.
-    context.set_forkserver_preload([__name__, "torch._dynamo"])
     for task in tasks:
         task.dataset.batch.share_memory()
-    waiting = list(tasks)
-    free_slots = list(range(workers))
-    running: dict[Connection, tuple[UnitTask, BaseProcess, int]] = {}
+    waiting = deque(enumerate(tasks))
     results: dict[str, UnitResult] = {}
-
-    def start(task: UnitTask, slot: int) -> None:
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(_placed(task, slot), sender), daemon=True)
-        process.start()
-        sender.close()
-        running[receiver] = (task, process, slot)
-
-    def end(connection: Connection, result: UnitResult) -> None:
-        task, process, slot = running.pop(connection)
-        process.join()
-        connection.close()
-        free_slots.append(slot)
-        results[task.unit.name] = result
-        for observer in observers:
-            observer.unit_ended(task.unit.name, result)
-        if ends_the_run(task, result):
-            waiting.clear()
-            if result.state == DIVERGED:
-                _interrupt(process for _, process, _ in running.values())
-
     told = False
-    while waiting or running:
-        while waiting and free_slots and not stop():
-            start(waiting.pop(0), free_slots.pop(0))
-        if stop() and not told:
-            told = True
-            waiting.clear()
-            _interrupt(process for _, process, _ in running.values())
-        for connection in wait(list(running), timeout=0.5):
-            assert isinstance(connection, Connection)
-            task, process, _ = running[connection]
-            try:
-                message: Any = connection.recv()
-            except EOFError:
-                process.join()
-                end(connection, _lost(task, process))
-                continue
-            if isinstance(message, UnitResult):
-                end(connection, message)
-            else:
+    with ProcessPool(range(workers), PRELOADED) as pool:
+        while waiting or pool.is_busy:
+            while waiting and pool.has_room and not stop():
+                number, task = waiting.popleft()
+                pool.start(number, partial(_train_in_worker, _placed(task, pool.next_slot)))
+            if stop() and not told:
+                told = True
+                waiting.clear()
+                pool.interrupt()
+            for event in pool.events(timeout=0.5):
+                task = tasks[event.task]
+                name = task.unit.name
+                if isinstance(event, Said):
+                    for observer in observers:
+                        observer.epoch_done(name, *event.message)
+                    continue
+                result = _lost(task, event) if isinstance(event, Lost) else event.result
+                results[name] = result
                 for observer in observers:
-                    observer.epoch_done(task.unit.name, *message)
+                    observer.unit_ended(name, result)
+                if ends_the_run(task, result):
+                    waiting.clear()
+                    if result.state == DIVERGED:
+                        pool.interrupt()
     return results
 
 
-def _interrupt(processes: Iterator[BaseProcess]) -> None:
-    for process in processes:
-        process.terminate()
-
-
-def _child(task: UnitTask, connection: Connection) -> None:
-    """A worker process: one unit, its epochs and its result sent to the parent."""
-    # A terminal sends Ctrl-C to all processes; the parent alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _train_in_worker(task: UnitTask, send: Send) -> UnitResult:
+    """One unit in a worker process, its epochs sent to the parent."""
     with StopFlag().listening() as stop:
-
-        def report(epoch: int, metrics: dict[str, float]) -> None:
-            connection.send((epoch, metrics))
-
-        connection.send(train_unit(task, report, stop))
+        return train_unit(task, lambda epoch, metrics: send((epoch, metrics)), stop)
 
 
 def _placed(task: UnitTask, slot: int) -> UnitTask:
@@ -200,12 +168,12 @@ def _placed(task: UnitTask, slot: int) -> UnitTask:
     return replace(task, device=f"cuda:{slot % torch.cuda.device_count()}")
 
 
-def _lost(task: UnitTask, process: BaseProcess) -> UnitResult:
+def _lost(task: UnitTask, end: Lost) -> UnitResult:
     """What becomes of a unit whose process ended without a word."""
-    # Children listen to SIGTERM: it ends only those that were told to stop before they began.
-    if process.exitcode == -signal.SIGTERM:
+    # Workers listen to SIGTERM: it ends only those that were told to stop before they began.
+    if end.exitcode == -signal.SIGTERM:
         return _without_result(task, INTERRUPTED, "stopped before its first epoch")
-    return _without_result(task, FAILED, f"its process ended with code {process.exitcode}")
+    return _without_result(task, FAILED, f"its process ended with code {end.exitcode}")
 
 
 def _without_result(task: UnitTask, state: str, reason: str) -> UnitResult:
@@ -214,7 +182,7 @@ def _without_result(task: UnitTask, state: str, reason: str) -> UnitResult:
         state=state,
         epochs=0,
         selected_epoch=0,
-        rule="",
+        rule=Rule.NONE,
         metrics={},
         seconds=0.0,
         reason=reason,

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
+from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
@@ -32,7 +33,6 @@ from lpgnn_cli.runfolder import (
     RunRecord,
     Unit,
     runs_root,
-    write_atomically,
 )
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
@@ -194,7 +194,7 @@ def read_config(run: RunFolder) -> TrainConfig:
 def default_name(config: TrainConfig) -> str:
     """The choices that tell runs apart."""
     words = [config.dataset.name, config.propagation.name, config.aggregator.name]
-    if config.propagation.name == "lagrangian":
+    if config.propagation.uses_g:
         words.append(config.g.name)
     return "-".join([*words, f"k{config.layers}"]).lower()
 

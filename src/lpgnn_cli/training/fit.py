@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,25 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import HoldoutConfig
-from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split, flip_signs
+from lpgnn_cli.data import Dataset, FeatureScaler, Split, flip_signs
+from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.network import DataShape
+from lpgnn_cli.propagation import Propagation, build_propagation
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FINISHED,
     INTERRUPTED,
     MetricsWriter,
+    Rule,
     RunFolder,
     Unit,
     UnitResult,
 )
-from lpgnn_cli.training.build import build_learner
 from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.device import autocast
-from lpgnn_cli.training.evaluation import to_floats
-from lpgnn_cli.training.learner import Learner
+from lpgnn_cli.training.epoch import train_epoch
+from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.parts import fit_scaler, make_parts
 from lpgnn_cli.training.snapshots import StateSnapshots
 
@@ -58,7 +60,7 @@ class Divergence(ArithmeticError):
 
 @dataclass
 class Progress:
-    """Where a unit is: what a checkpoint must bring back beside the learner."""
+    """Where a unit is: what a checkpoint must bring back beside the propagation."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -83,6 +85,7 @@ class UnitFit:
         self.scaler: FeatureScaler = fit_scaler(self.config, task.dataset, task.split)
         self.parts = make_parts(self.config, task.dataset, task.split, self.scaler, self.device)
         self.flips = torch.Generator()
+        self.order = torch.Generator()
         self._setting = self._describe_setting()
         self._begin()
 
@@ -90,8 +93,15 @@ class UnitFit:
         """The last checkpoint, or a fresh start where there is none."""
         torch.manual_seed(self.task.unit.seed)
         self.flips.manual_seed(self.task.unit.seed)
-        self.learner: Learner = build_learner(self.config, self.parts)
-        self.snapshots = StateSnapshots(self.config, self.learner)
+        self.order.manual_seed(self.task.unit.seed)
+        batch = self.parts["train"].batch
+        self.propagation: Propagation = build_propagation(
+            self.config,
+            DataShape.of(batch),
+            {name: part.batch for name, part in self.parts.items()},
+            like=batch.features,
+        )
+        self.snapshots = StateSnapshots(self.config, self.propagation, batch)
         self.progress = Progress()
         self.best: dict[str, Any] | None = None
         last, best = self.folder / "last.pt", self.folder / "best.pt"
@@ -145,17 +155,21 @@ class UnitFit:
     def _epoch(self, epoch: int) -> dict[str, float]:
         started = time.perf_counter()
         decay = self.config.optim.decay ** ((epoch - 1) // self.config.optim.decay_every)
-        self.learner.scale_lr(decay * self.progress.lr_scale)
+        self.propagation.scale_lr(decay * self.progress.lr_scale)
         with autocast(self.config, self.device):
-            metrics = to_floats(self.learner.train_epoch(epoch, self._flipped()))
-            for name in self.parts:
+            batch_graphs = self.config.optim.batch_graphs
+            trained = train_epoch(
+                self.propagation, epoch, self._flipped(), batch_graphs, self.order
+            )
+            metrics = to_floats(trained)
+            for name, part in self.parts.items():
                 if name != "train":
-                    self.learner.follow(name)
-                    metrics |= self.learner.evaluate(name).metrics(name)
+                    self.propagation.follow(name, part.batch)
+                    metrics |= Evaluation.of(self.propagation, name, part).metrics(name)
         if not all(math.isfinite(value) for value in metrics.values()):
             raise Divergence(
                 f"the Lagrangian is not finite in epoch {epoch}: "
-                f"{self.learner.describe_divergence()}; try a smaller lr.theta or lr.state."
+                f"{self.propagation.describe_divergence()}; try a smaller lr.theta or lr.state."
             )
         progress = self.progress
         progress.epoch = epoch
@@ -181,13 +195,13 @@ class UnitFit:
             progress.best_value = value
         return better
 
-    def _flipped(self) -> GraphBatch:
-        """The training batch, with the signs of its eigenvectors drawn anew where that is asked."""
-        batch = self.parts["train"].batch
+    def _flipped(self) -> Part:
+        """The training part, with the signs of its eigenvectors drawn anew where that is asked."""
+        part = self.parts["train"]
         positional = self.task.dataset.positional
         if positional == 0 or not self.config.dataset.sign_flips:
-            return batch
-        return flip_signs(batch, positional, self.flips)
+            return part
+        return replace(part, batch=flip_signs(part.batch, positional, self.flips))
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
@@ -222,11 +236,12 @@ class UnitFit:
         """What a checkpoint holds."""
         return self._setting | {
             "progress": asdict(self.progress),
-            "learner": _copied(self.learner.state_dict()),
+            "propagation": _copied(self.propagation.state_dict()),
             "snapshots": self.snapshots.state_dict(),
             "rng": {
                 "torch": torch.get_rng_state(),
                 "flips": self.flips.get_state(),
+                "order": self.order.get_state(),
                 "cuda": torch.cuda.get_rng_state_all() if self.device.type == "cuda" else [],
             },
         }
@@ -242,16 +257,17 @@ class UnitFit:
             save_checkpoint(self.folder / "best.pt", self.best)
 
     def _load(self, content: dict[str, Any]) -> None:
-        self.learner.load_state_dict(content["learner"])
+        self.propagation.load_state_dict(content["propagation"])
         self.progress = Progress(**content["progress"])
         self.snapshots.load_state_dict(content["snapshots"])
         torch.set_rng_state(content["rng"]["torch"])
         self.flips.set_state(content["rng"]["flips"])
+        self.order.set_state(content["rng"]["order"])
         if self.device.type == "cuda":
             torch.cuda.set_rng_state_all(content["rng"]["cuda"])
 
     def _result(self, trained: Progress, state: str, reason: str) -> UnitResult:
-        rule = f"validation {self.holdout.select}" if self.holdout else "last epoch"
+        rule = Rule.by_validation(self.holdout.select) if self.holdout else Rule.LAST_EPOCH
         result = UnitResult(
             unit=self.task.unit.name,
             state=state,
@@ -263,7 +279,9 @@ class UnitFit:
             reason=reason,
         )
         if state == FINISHED:
-            result.inference = close_unit(self.learner, self.folder)
+            result.inference = close_unit(
+                self.propagation, self.parts, self.config.inference, self.folder
+            )
         self.run.write_result(result)
         return result
 

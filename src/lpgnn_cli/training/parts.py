@@ -10,8 +10,8 @@ from torch import Tensor
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import TransductiveConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split
+from lpgnn_cli.data.part import Part
 from lpgnn_cli.training.device import DTYPES
-from lpgnn_cli.training.evaluation import Part
 
 
 def fit_scaler(config: TrainConfig, dataset: Dataset, split: Split) -> FeatureScaler:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,16 @@ from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, Vocabulary, load_dataset
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.part import Part
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
+from lpgnn_cli.propagation import Outcome, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
-from lpgnn_cli.training.build import build_learner
 from lpgnn_cli.training.checkpoint import load_checkpoint
-from lpgnn_cli.training.closing import agreement
-from lpgnn_cli.training.evaluation import Evaluation, Part
-from lpgnn_cli.training.lagrangian import LagrangianLearner
+from lpgnn_cli.training.closing import agreement, scored_part, solve_metrics
+from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.parts import make_parts, place
-from lpgnn_cli.training.updates import inference_updates, solve
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class TrainedUnit:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
-        self.trained_config: TrainConfig = restore_config(self.content["config"])
-        self.config = replace(
-            self.trained_config, inference=inference or self.trained_config.inference
-        )
+        self.config: TrainConfig = restore_config(self.content["config"])
+        # What the states in the checkpoint were found by; the test phase may be asked to go another
+        # way.
+        self.inference = inference or self.config.inference
         self.unit = Unit(**self.content["unit"])
         self.epoch = int(self.content["progress"]["epoch"])
         self.shape = DataShape(**self.content["shape"])
@@ -65,16 +65,19 @@ class TrainedUnit:
             )
         split = Split(**self.content["split"])
         parts = make_parts(self.config, dataset, split, self.scaler, self.device)
-        # The states in the checkpoint are those of the test phase it was trained with.
-        learner = build_learner(self.trained_config, parts)
-        learner.load_state_dict(self.content["learner"])
-        learner.config = self.config
-        name = "test" if "test" in parts else "train"
-        evaluation = learner.evaluate(name)
+        propagation = build_propagation(
+            self.config,
+            self.shape,
+            {name: part.batch for name, part in parts.items()},
+            like=parts["train"].batch.features,
+        )
+        propagation.load_state_dict(self.content["propagation"])
+        name = scored_part(parts)
+        evaluation = Evaluation.of(propagation, name, parts[name])
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics("test"),
-            inference=agreement(learner, name),
+            inference=agreement(propagation, name, parts[name], self.inference),
             recorded=self.content["progress"]["metrics"],
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
@@ -87,27 +90,22 @@ class TrainedUnit:
         dataset = load_dataset(dataset_config, data_root, self.unit.seed, vocabulary)
         self._check_shape(dataset)
         batch = place(self.scaler.apply(dataset.batch), self.config, self.device)
-        part = Part(batch)
-        learner = build_learner(self.config, {"train": part})
-        learner.network.load_state_dict(self.content["learner"]["network"])
-        inference: dict[str, float] = {}
-        if isinstance(learner, LagrangianLearner):
-            learner.network.eval()
-            updates = inference_updates(learner.network, batch, self.config)
-            stats = solve(updates, self.config.inference.steps, self.config.inference.tolerance)
-            evaluation = learner.evaluate_at("train", updates.variables.states)
-            if learner.propagation.states == "free":
-                inference = {"converged": stats.converged, "steps": float(stats.steps)}
-        else:
-            evaluation = learner.evaluate("train")
+        outcome, stats = self.infer(batch)
+        evaluation = Evaluation(Part(batch), outcome)
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics("test"),
-            inference=inference,
+            inference=solve_metrics(stats),
             recorded={},
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
         )
+
+    def infer(self, batch: GraphBatch) -> tuple[Outcome, SolveStats | None]:
+        """The test phase on graphs that are placed and scaled; their targets are not looked at."""
+        propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
+        propagation.network.load_state_dict(self.content["propagation"]["network"])
+        return propagation.infer(batch, self.inference)
 
     def _check_shape(self, dataset: Dataset) -> None:
         found = DataShape.of(dataset.batch)

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.network import state_sizes
-from lpgnn_cli.training.learner import Learner
+from lpgnn_cli.propagation import Propagation
 
 FRAMES = 60
 
@@ -19,11 +20,11 @@ FRAMES = 60
 class StateSnapshots:
     """What f_r reads of every training node, some sixty times over a run."""
 
-    def __init__(self, config: TrainConfig, learner: Learner) -> None:
-        self.learner = learner
+    def __init__(self, config: TrainConfig, propagation: Propagation, batch: GraphBatch) -> None:
+        self.propagation = propagation
+        self.batch = batch
         self.every = max(1, config.epochs // FRAMES)
         self.last_epoch = config.epochs
-        batch = learner.parts["train"].batch
         self.wanted = state_sizes(config)[-1] == 2 and batch.target_level == "node"
         self.epochs: list[int] = []
         self.states: list[Tensor] = []
@@ -34,16 +35,23 @@ class StateSnapshots:
         if not self.wanted or (epoch != 1 and epoch % self.every and epoch != self.last_epoch):
             return
         self.epochs.append(epoch)
-        self.states.append(self.learner.embedding().cpu())
-        mlp = self.learner.network.readout.mlp
+        self.states.append(self._read().cpu())
+        mlp = self.propagation.network.readout.mlp
         if mlp.first is mlp.last:
             self.weights.append(mlp.last.weight.detach().cpu().clone())
             self.biases.append(mlp.last.bias.detach().cpu().clone())
 
+    def _read(self) -> Tensor:
+        """What f_r reads at the last layer."""
+        network = self.propagation.network
+        outcome = self.propagation.evaluate("train", self.batch)
+        source = network.source(outcome.states, outcome.transits)
+        return network.readout.config.scale * source[-1]
+
     def write(self, folder: Path) -> None:
         if not self.epochs:
             return
-        batch = self.learner.parts["train"].batch
+        batch = self.batch
         arrays: dict[str, Any] = {
             "epochs": np.array(self.epochs),
             "states": torch.stack(self.states).numpy(),

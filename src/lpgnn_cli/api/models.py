@@ -1,0 +1,127 @@
+"""`lpgnn.load`: trained networks, to be asked about graphs that nobody has classified."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.api.inference import Answer, infer
+from lpgnn_cli.api.surroundings import undisturbed
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.data.datasets.graphs import encode
+from lpgnn_cli.data.pyg import from_pyg_without_targets
+from lpgnn_cli.data.vocabulary import Vocabulary
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.tracking.find import find_checkpoints
+from lpgnn_cli.training.device import resolve_device
+from lpgnn_cli.training.scoring import TrainedUnit
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What networks say of some graphs: one row per graph, or per node where nodes have classes."""
+
+    # (items,) the class of the greatest probability, as an index from 0.
+    classes: Tensor
+    # (items, classes) the mean over the networks.
+    probabilities: Tensor
+    # By network, one tensor per layer with one row per node.
+    states: dict[str, list[Tensor]]
+    # By network, how the test phase went: steps, converged.
+    inference: dict[str, dict[str, float]]
+    # Graph g has the nodes graph_ptr[g] to graph_ptr[g + 1] - 1.
+    graph_ptr: Tensor
+
+
+class Model:
+    """The trained networks of a run, one per unit; their mean is the answer."""
+
+    def __init__(self, units: list[TrainedUnit]) -> None:
+        self._units = units
+
+    @property
+    def units(self) -> list[str]:
+        """The names of the folds that the networks were trained on."""
+        return [trained.unit.name for trained in self._units]
+
+    @property
+    def config(self) -> TrainConfig:
+        return self._units[0].config
+
+    def predict(self, graphs: Any) -> Prediction:
+        """Classes, probabilities and states of graphs, found by the test phase from zero.
+
+        `graphs` are a PyTorch Geometric `Data`, several of them, or a `GraphBatch`, with the node
+        and arc features of training in the same columns; eigenvectors are added here. Targets are
+        not needed, and not looked at.
+        """
+        batch = self._encode(graphs)
+        with undisturbed():
+            answers = {trained.unit.name: infer(trained, batch) for trained in self._units}
+        probabilities = _mean_probabilities(list(answers.values()))
+        return Prediction(
+            classes=probabilities.argmax(dim=1),
+            probabilities=probabilities,
+            states={name: answer.states for name, answer in answers.items()},
+            inference={name: answer.inference for name, answer in answers.items()},
+            graph_ptr=batch.graph_ptr,
+        )
+
+    def __repr__(self) -> str:
+        config = self.config
+        networks = f"{len(self._units)} networks" if len(self._units) > 1 else self.units[0]
+        return (
+            f"<Model {config.dataset.name}, {config.propagation.name}, {config.aggregator.name}, "
+            f"{networks}>"
+        )
+
+    def _encode(self, graphs: Any) -> GraphBatch:
+        trained = self._units[0]
+        shape, config = trained.shape, trained.config.dataset
+        level: TargetLevel = "graph" if shape.target_level == "graph" else "node"
+        if isinstance(graphs, GraphBatch):
+            size = graphs.num_graphs if level == "graph" else graphs.num_nodes
+            targets = torch.zeros(size, dtype=torch.int64)
+            batch = graphs.to("cpu").with_targets(targets, level, shape.classes)
+        else:
+            batch = from_pyg_without_targets(graphs, level, shape.classes)
+        vocabulary = Vocabulary.from_dict(trained.content["vocabulary"])
+        encoded = encode(config, batch, vocabulary).batch
+        found = (encoded.features.shape[1] - config.positional, encoded.arc_in.shape[1])
+        wanted = (shape.features - config.positional, shape.arc_features)
+        for what, mine, theirs in zip(("node", "arc"), wanted, found, strict=True):
+            if mine != theirs:
+                raise UserError(
+                    f"the graphs have {theirs} {what} features, and the network was trained with "
+                    f"{mine}."
+                )
+        return encoded
+
+
+def load(
+    run: str | os.PathLike[str],
+    *,
+    unit: str | None = None,
+    checkpoint: str = "selected",
+    device: str = "auto",
+) -> Model:
+    """The trained networks of a run: of all its folds, or of one `unit` such as `fold-00`.
+
+    `run` is a Run, a run folder, a checkpoint file or an MLflow run id. `checkpoint` is `selected`
+    (the one behind the honest accuracy), `last` or `best`.
+    """
+    if checkpoint not in ("selected", "last", "best"):
+        raise UserError(f"checkpoint must be one of selected, last, best, not {checkpoint}.")
+    files: list[Path] = find_checkpoints(os.fspath(run), checkpoint, unit, None)
+    where = resolve_device(device)
+    return Model([TrainedUnit(file, None, where) for file in files])
+
+
+def _mean_probabilities(answers: list[Answer]) -> Tensor:
+    return torch.stack([answer.scores.softmax(dim=1) for answer in answers]).mean(dim=0)

@@ -1,0 +1,105 @@
+"""A run folder as an object: what came out of training."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from lpgnn_cli.api.html import table
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import per_cent
+from lpgnn_cli.reporting.summary import fold_rows
+from lpgnn_cli.reporting.text import describe
+from lpgnn_cli.reporting.units import read_units, scored_part
+from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.runsummary import RunSummary
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold with one seed; `accuracy` is the honest one, at `selected_epoch`."""
+
+    name: str
+    state: str
+    accuracy: float
+    train_accuracy: float
+    epochs: int
+    selected_epoch: int
+    seconds: float
+    reason: str
+
+
+class Run(os.PathLike[str]):
+    """A run, read from its folder; the folder is the truth, and this always says what it says."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._run = RunFolder.open(Path(folder).absolute())
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    @property
+    def folder(self) -> Path:
+        return self._run.path
+
+    @property
+    def state(self) -> str:
+        """finished, running, interrupted, diverged or failed."""
+        return self._run.read_record().actual_state()
+
+    @property
+    def accuracy(self) -> float:
+        """The honest mean over the folds, as a fraction; not a number while no fold has ended."""
+        return RunSummary.read(self._run).honest.accuracy.mean
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything that is reported, as summary.json has it."""
+        return self._run.read_summary()
+
+    @property
+    def folds(self) -> list[Fold]:
+        units = read_units(self._run)
+        rows = fold_rows(units, scored_part(self._run, units), None)
+        return [
+            Fold(
+                name=row.unit,
+                state=row.state,
+                accuracy=row.accuracy,
+                train_accuracy=row.train_accuracy,
+                epochs=row.epochs,
+                selected_epoch=row.selected_epoch,
+                seconds=row.seconds,
+                reason=row.reason,
+            )
+            for row in rows
+        ]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All settings of the run, nested as in config.yaml."""
+        plain = OmegaConf.to_container(OmegaConf.load(self._run.config_path))
+        assert isinstance(plain, dict)
+        return {str(key): value for key, value in plain.items()}
+
+    def metrics(self, fold: str) -> list[dict[str, float]]:
+        """One row per epoch of a fold, such as `fold-00`."""
+        names = [unit.name for unit in self._run.read_record().units]
+        if fold not in names:
+            raise UserError(f"{self.folder} has no unit {fold}; it has {', '.join(names)}.")
+        return self._run.read_metrics(fold)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder.name}: {self.state}, accuracy {per_cent(self.accuracy)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f.name, f.state, per_cent(f.accuracy), per_cent(f.train_accuracy), str(f.epochs)]
+            for f in self.folds
+        ]
+        title = f"{describe(self._run)}: {self.state}, accuracy {per_cent(self.accuracy)}"
+        return table(title, ["fold", "state", "accuracy", "train accuracy", "epochs"], rows)

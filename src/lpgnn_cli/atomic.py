@@ -1,0 +1,26 @@
+"""Files that are replaced as a whole: a reader sees the old file or the new one, never half."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write instead of `path`, which it becomes at the end; an error leaves no trace."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace the content of `path`, or leave it as it is."""
+    data = content.encode() if isinstance(content, str) else content
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)

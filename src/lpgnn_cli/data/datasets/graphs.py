@@ -1,0 +1,154 @@
+"""Graphs in a file of plain arrays: what Python hands over, and what anyone can write with numpy.
+
+features        (N, F)        one row of numbers per node
+source, target  (A,)          arc a goes from node source[a] to node target[a]
+graph_ptr       (G + 1,)      graph g has the nodes graph_ptr[g] to graph_ptr[g + 1] - 1
+targets         (G,) or (N,)  one class per graph or per node, from 0
+arc_labels      (A, D)        optional: one row of numbers per arc
+num_classes     ()            optional: the largest target plus 1
+target_level    ()            optional: graph or node, where the number of targets leaves it open
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lpgnn_cli.atomic import replacing
+from lpgnn_cli.config.dataset import DatasetConfig, GraphsConfig
+from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.data.dataset import Dataset, Request, dataset
+from lpgnn_cli.data.features import NodeFeatures, NodeTables, choose_features
+from lpgnn_cli.data.vocabulary import Vocabulary
+from lpgnn_cli.errors import UserError
+
+REQUIRED = ("features", "source", "target", "graph_ptr", "targets")
+# The columns that the graphs bring along, rather than some that are made of their structure.
+OWN = "auto"
+
+Arrays = dict[str, Any]
+
+
+def save_graphs(batch: GraphBatch, path: Path) -> None:
+    """Write graphs to a file; a reader sees all of it or nothing."""
+    arrays: Arrays = {
+        "features": batch.features,
+        "source": batch.arcs.source,
+        "target": batch.arcs.target,
+        "arc_labels": batch.arc_in,
+        "graph_ptr": batch.graph_ptr,
+        "targets": batch.targets,
+    }
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
+    arrays |= {"num_classes": batch.num_classes, "target_level": batch.target_level}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def read_graphs(path: Path) -> GraphBatch:
+    """The graphs of a file; nothing in it is executed, and all of it is checked."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays: Arrays = dict(archive)
+    except FileNotFoundError:
+        raise UserError(f"dataset.path={path}: there is no such file.") from None
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not an npz file of plain arrays.") from error
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        raise UserError(f"{path} lacks the arrays {', '.join(missing)}.")
+    try:
+        return _batch(arrays)
+    except (ValueError, TypeError, IndexError, RuntimeError) as error:
+        raise UserError(f"{path}: {error}.") from error
+
+
+@dataset("graphs", GraphsConfig)
+def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
+    """The dataset of a file, with the classes and columns of a trained network where one is given.
+
+    Targets are indices of classes as they stand, so unseen graphs need not have all of them.
+    """
+    batch, vocabulary = read_graphs(Path(config.path)), request.vocabulary
+    if vocabulary is not None and vocabulary.classes:
+        known = len(vocabulary.classes)
+        if int(batch.targets.max()) >= known:
+            raise UserError(
+                f"{config.path} has the class {int(batch.targets.max())}, and the network was "
+                f"trained with the classes 0 to {known - 1}."
+            )
+        batch = batch.with_targets(batch.targets, batch.target_level, known)
+    return encode(config, batch, vocabulary)
+
+
+def encode(config: DatasetConfig, batch: GraphBatch, vocabulary: Vocabulary | None) -> Dataset:
+    """Graphs with the features of a dataset's config, eigenvectors included.
+
+    The columns that the graphs bring along are taken as they are, unless the config makes others of
+    their structure; a file of graphs may do that, other datasets have columns of their own.
+    """
+    choice = config.features if isinstance(config, GraphsConfig) else OWN
+    tables = NodeTables(
+        labels=torch.zeros(batch.num_nodes, 0, dtype=torch.int64),
+        attributes=batch.features,
+        degrees=batch.arcs.in_degree,
+    )
+    known = vocabulary if vocabulary is not None and vocabulary.degrees else None
+    known = known or Vocabulary.of(
+        node_labels=tables.labels,
+        arc_labels=torch.zeros(0, 0),
+        degrees=tables.degrees,
+        classes=range(batch.num_classes),
+    )
+    if choice == OWN:
+        features = NodeFeatures(batch.features, _continuous(batch.features))
+    else:
+        features = choose_features(choice, config.name, tables, known)
+    return Dataset.build(
+        config.name, batch, features, positional=config.positional, vocabulary=known
+    )
+
+
+def _continuous(features_NF: Tensor) -> Tensor:
+    """Columns of zeros and ones are indicators, which are left as they are."""
+    return ((features_NF != 0) & (features_NF != 1)).any(dim=0)
+
+
+def _batch(arrays: Arrays) -> GraphBatch:
+    graph_ptr, targets = _integers(arrays, "graph_ptr"), _integers(arrays, "targets")
+    source = _integers(arrays, "source")
+    labels = arrays.get("arc_labels")
+    return GraphBatch.from_arcs(
+        features=_numbers(arrays["features"]),
+        source=source,
+        target=_integers(arrays, "target"),
+        arc_labels=torch.zeros(source.numel(), 0) if labels is None else _numbers(labels),
+        graph_ptr=graph_ptr,
+        targets=targets,
+        target_level=_level(arrays, graph_ptr.numel() - 1, targets.numel()),
+        num_classes=int(arrays.get("num_classes", int(targets.max()) + 1)),
+    )
+
+
+def _level(arrays: Arrays, graphs: int, targets: int) -> TargetLevel:
+    named = str(arrays.get("target_level", "graph" if targets == graphs else "node"))
+    if named not in ("graph", "node"):
+        raise ValueError(f"target_level must be graph or node, not {named}")
+    return "graph" if named == "graph" else "node"
+
+
+def _integers(arrays: Arrays, name: str) -> Tensor:
+    array = np.asarray(arrays[name])
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise ValueError(f"{name} must be a vector of whole numbers")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _numbers(array: Any) -> Tensor:
+    return torch.from_numpy(np.asarray(array).astype(np.float32))

@@ -1,0 +1,149 @@
+"""How the states of a network come to be, in training and in the test phase."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.config.model import InferenceConfig
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.model.network import Network
+from lpgnn_cli.propagation.contraction import Contraction, Gain
+from lpgnn_cli.propagation.optim import build_optimiser, scale_lr
+from lpgnn_cli.propagation.solvers import SolveStats
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a network makes of some graphs, layer by layer and as class scores."""
+
+    states: list[Tensor]
+    transits: list[Tensor]
+    scores: Tensor
+    # x - f_a(x); none where no constraint is asked to hold.
+    residuals: list[Tensor]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a training step saw before it moved anything; nothing here is differentiable."""
+
+    scores: Tensor
+    lagrangian: Tensor
+    residuals: list[Tensor]
+
+    @classmethod
+    def of(cls, scores: Tensor, lagrangian: Tensor, residuals: Sequence[Tensor]) -> Step:
+        return cls(scores.detach(), lagrangian.detach(), [r.detach() for r in residuals])
+
+
+class Propagation(ABC):
+    """A network, what trains its weights, and the variables of the graphs it has been given.
+
+    The sets of graphs have names, "train" among them if there is to be training. No batch is kept:
+    whoever calls brings the graphs, and the propagation brings what it holds for them.
+    """
+
+    # Whether states are carried along from epoch to epoch, and so may depend on the path there.
+    persistent: bool = False
+    # What a layer hands to the next as node label: its state x, or its transition f_a(x).
+    hands_up_transition: bool = False
+
+    def __init__(
+        self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.theta = build_optimiser(
+            config.optim,
+            network.parameters(),
+            config.lr.theta,
+            weight_decay=config.optim.weight_decay,
+        )
+        self.contraction = Contraction.wanted(config.propagation, network, sets.get("train"))
+
+    @abstractmethod
+    def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
+        """One step of all that learns, on a part that holds these graphs of "train" (or all)."""
+
+    @abstractmethod
+    def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
+        """A set of graphs as it stands, in evaluation mode."""
+
+    @abstractmethod
+    def infer(
+        self, batch: GraphBatch, inference: InferenceConfig
+    ) -> tuple[Outcome, SolveStats | None]:
+        """The test phase: graphs whose states nobody knows, with theta frozen."""
+
+    def follow(self, name: str, batch: GraphBatch) -> None:
+        """Let the states of a set that is not trained on follow theta for one epoch."""
+        return None
+
+    def training_metrics(self) -> dict[str, Tensor]:
+        """What is to be logged of the variables of the training graphs."""
+        return {}
+
+    def transit(self, states: Sequence[Tensor], batch: GraphBatch) -> list[Tensor]:
+        """f_a(x) of every layer at the given states."""
+        transits: list[Tensor] = []
+        for layer, state in enumerate(states):
+            below = transits if self.hands_up_transition else states
+            transits.append(self.network.transition(layer, state, below, batch))
+        return transits
+
+    def gain(self, outcome: Outcome, batch: GraphBatch) -> Tensor:
+        """How much the transition stretches a difference in x, for each graph."""
+        return Gain.estimate(lambda x: self.transit(x, batch), outcome.states, batch)
+
+    def penalty(
+        self,
+        states: Sequence[Tensor],
+        transits: Sequence[Tensor],
+        batch: GraphBatch,
+        graphs: Tensor | None,
+    ) -> Tensor:
+        """What a gain above its bound adds to the objective; zero where there is no bound."""
+        if self.contraction is None:
+            return batch.features.new_zeros(())
+        return self.contraction.penalty(states, transits, batch, graphs)
+
+    def step_theta(self) -> None:
+        """Descend on theta, and keep the contraction if it is asked of the weights."""
+        self.theta.step()
+        if self.contraction is not None:
+            self.contraction.project(self.network)
+
+    def scale_lr(self, scale: float) -> None:
+        """All learning rates as configured, times `scale`."""
+        scale_lr(self.theta, scale)
+
+    def describe_divergence(self) -> str:
+        """Where the numbers went wrong."""
+        for name, parameter in self.network.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                return f"weight {name} is not finite"
+        return "all weights are finite"
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint must hold to go on."""
+        saved: dict[str, Any] = {
+            "network": self.network.state_dict(),
+            "theta": self.theta.state_dict(),
+        }
+        if self.contraction is not None:
+            saved["contraction"] = self.contraction.state_dict()
+        return saved
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.network.load_state_dict(saved["network"])
+        self.theta.load_state_dict(saved["theta"])
+        if self.contraction is not None:
+            self.contraction.load_state_dict(saved["contraction"])

@@ -1,0 +1,261 @@
+"""Lagrangian propagation: weights, states and multipliers in one saddle-point search.
+
+min over theta, x and max over lambda of  loss(f_r(f_a(x)), y) + sum_v lambda_v G(x_v - f_a,v)
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.config.model import InferenceConfig, LagrangianConfig
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import MULTIPLIER_NORM
+from lpgnn_cli.model.constraints import build_constraint
+from lpgnn_cli.model.loss import supervised_loss
+from lpgnn_cli.model.network import Network
+from lpgnn_cli.propagation.base import Outcome, Propagation, Step
+from lpgnn_cli.propagation.forward import Forward
+from lpgnn_cli.propagation.inference import Follower, inference_rule
+from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables
+from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve, towards
+from lpgnn_cli.propagation.variables import Variables
+
+
+class Lagrangian(Propagation):
+    """Common to both rules: variables of the training graphs, and evaluated graphs that follow."""
+
+    persistent = True
+
+    def __init__(
+        self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
+    ) -> None:
+        super().__init__(network, config, sets)
+        assert isinstance(config.propagation, LagrangianConfig)
+        self.settings = config.propagation
+        self.hands_up_transition = self.settings.hand_up == "transition"
+        self.training: dict[str, Variables] = {}
+        self.followers: dict[str, Follower] = {}
+        for name, batch in sets.items():
+            if name == "train":
+                self.training[name] = self.start(batch)
+            # A set that shares the training graph (transductive) shares its states too.
+            elif batch is not sets.get("train"):
+                zero = network.zero_states(batch)
+                rule = inference_rule(config, config.inference, zero, batch)
+                self.followers[name] = Follower(rule, zero)
+
+    @classmethod
+    def build(
+        cls, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
+    ) -> Propagation:
+        """By the rule of updates that the config asks for."""
+        settings = config.propagation
+        assert isinstance(settings, LagrangianConfig)
+        rules = {"gradient": Gradient, "one_shot": OneShot}
+        rule = Frozen if settings.states == "frozen" else rules[settings.updates]
+        return rule(network, config, sets)
+
+    @abstractmethod
+    def start(self, batch: GraphBatch) -> Variables:
+        """The variables of training graphs at their start."""
+
+    @property
+    def variables(self) -> Variables:
+        """Those of the training graphs."""
+        return self.training["train"]
+
+    def follow(self, name: str, batch: GraphBatch) -> None:
+        if name in self.followers:
+            self.network.eval()
+            steps = self.config.inference.steps_per_epoch
+            self.followers[name].follow(lambda x: self.transit(x, batch), steps)
+
+    def states_of(self, name: str) -> list[Tensor]:
+        """The persistent states of a set."""
+        if name in self.followers:
+            return self.followers[name].states
+        return self.variables.states.values
+
+    def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
+        return self.outcome(self.states_of(name), batch)
+
+    def infer(
+        self, batch: GraphBatch, inference: InferenceConfig
+    ) -> tuple[Outcome, SolveStats | None]:
+        self.network.eval()
+        zero = self.network.zero_states(batch)
+        rule = inference_rule(self.config, inference, zero, batch)
+        with torch.no_grad():
+            found = solve(
+                lambda x: self.transit(x, batch),
+                zero,
+                batch,
+                inference.tolerance,
+                inference.steps,
+                rule,
+            )
+        return self.outcome(found.states, batch), found.stats
+
+    @torch.no_grad()
+    def outcome(self, x: Sequence[Tensor], batch: GraphBatch) -> Outcome:
+        """Scores and residuals at given states."""
+        self.network.eval()
+        transits = self.transit(x, batch)
+        return Outcome(
+            states=[state.detach() for state in x],
+            transits=transits,
+            scores=self.network.read(x, transits, batch),
+            residuals=residuals(x, transits),
+        )
+
+    def training_metrics(self) -> dict[str, Tensor]:
+        norms = [m.detach().norm() for m in self.variables.multipliers.values]
+        return {
+            MULTIPLIER_NORM.name: torch.stack(norms).norm(),
+            **{MULTIPLIER_NORM.of_layer(k): norm for k, norm in enumerate(norms)},
+        }
+
+    def scale_lr(self, scale: float) -> None:
+        super().scale_lr(scale)
+        for variables in self.training.values():
+            variables.scale_lr(scale)
+        for follower in self.followers.values():
+            follower.rule.scale_lr(scale)
+
+    def describe_divergence(self) -> str:
+        states = [self.states_of(name) for name in (*self.training, *self.followers)]
+        sizes = [max(map(_largest, layer)) for layer in zip(*states, strict=True)]
+        layer = max(range(len(sizes)), key=sizes.__getitem__)
+        multiplier = max(map(_largest, self.variables.multipliers.values))
+        return (
+            f"{super().describe_divergence()}, largest state {sizes[layer]:.3g} in layer {layer}, "
+            f"largest multiplier {multiplier:.3g}"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            **super().state_dict(),
+            "training": {name: v.state_dict() for name, v in self.training.items()},
+            "followers": {name: f.state_dict() for name, f in self.followers.items()},
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        super().load_state_dict(saved)
+        for name, variables in self.training.items():
+            variables.load_state_dict(saved["training"][name])
+        for name, follower in self.followers.items():
+            follower.load_state_dict(saved["followers"][name])
+
+
+class Gradient(Lagrangian):
+    """The paper's rule: theta and x descend, lambda ascends, all from one backward pass."""
+
+    def start(self, batch: GraphBatch) -> Variables:
+        self.g = build_constraint(self.config.g)
+        return saddle_variables(self.config, self.network.zero_states(batch), batch)
+
+    def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
+        self.network.train()
+        settings, batch = self.settings, part.batch
+        with self.variables.of(graphs) as now:
+            x, multipliers = now.states.values, now.multipliers.values
+
+            transits = self.transit(x, batch)
+            residual = residuals(x, transits)
+            scores = self.network.read(x, transits, batch)
+            loss = supervised_loss(part, scores, settings.loss_reduction)
+            constraints = constraint_term(
+                residual, multipliers, self.g, settings.rho, settings.constraint_reduction
+            )
+            lagrangian = loss + constraints
+
+            self.theta.zero_grad()
+            now.zero_grad()
+            if not settings.supervise_states:
+                of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
+            (lagrangian + self.penalty(x, transits, batch, graphs)).backward()
+            if not settings.supervise_states:
+                for state, gradient in zip(x, of_constraints, strict=True):
+                    state.grad = gradient
+
+            if epoch > settings.warmup:
+                self.step_theta()
+                now.multipliers.step()
+            now.states.step()
+        return Step.of(scores, lagrangian, residual)
+
+
+class OneShot(Lagrangian):
+    """The saddle-point conditions themselves, one step each from one forward and one backward pass.
+
+    For G(r) = r and a multiplier per element, the saddle of  loss + <lambda, f_a(x) - x>  is where
+    x = f_a(x) and lambda = J^T (lambda + dloss/df_a): states never see a label.
+    """
+
+    def start(self, batch: GraphBatch) -> Variables:
+        return Variables.start(self.network.zero_states(batch), batch)
+
+    def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
+        self.network.train()
+        settings, batch = self.settings, part.batch
+        with self.variables.of(graphs) as now:
+            x, multipliers = now.states.values, now.multipliers.values
+
+            transits = self.transit(x, batch)
+            residual = residuals(x, transits)
+            scores = self.network.read(x, transits, batch)
+            loss = supervised_loss(part, scores, settings.loss_reduction)
+            adjoint = _inner([m.detach() for m in multipliers], transits)
+
+            self.theta.zero_grad()
+            now.zero_grad()
+            (loss + adjoint + self.penalty(x, transits, batch, graphs)).backward()
+
+            with torch.no_grad():
+                lagrangian = loss - _inner(multipliers, residual)
+                if epoch > settings.warmup:
+                    pulled = [
+                        m if s.grad is None else s.grad for s, m in zip(x, multipliers, strict=True)
+                    ]
+                    now.multipliers.set(_moved(multipliers, pulled, settings.damping))
+                now.states.set(_moved(x, transits, settings.damping))
+            if epoch > settings.warmup:
+                self.step_theta()
+        return Step.of(scores, lagrangian, residual)
+
+
+class Frozen(Forward):
+    """The control: x stays zero, only theta learns, nothing diffuses beyond one hop per layer."""
+
+    def __init__(
+        self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
+    ) -> None:
+        super().__init__(network, config, sets)
+        assert isinstance(config.propagation, LagrangianConfig)
+        self.hands_up_transition = config.propagation.hand_up == "transition"
+
+    def propagate(self, batch: GraphBatch) -> tuple[list[Tensor], list[Tensor]]:
+        x = self.network.zero_states(batch)
+        return x, self.transit(x, batch)
+
+
+def _inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
+    """The inner product over all layers."""
+    products = [(a * b).sum() for a, b in zip(left, right, strict=True)]
+    return sum(products, start=products[0].new_zeros(()))
+
+
+def _moved(values: Sequence[Tensor], targets: Sequence[Tensor], damping: float) -> list[Tensor]:
+    return [towards(x, target, damping) for x, target in zip(values, targets, strict=True)]
+
+
+def _largest(values: Tensor) -> float:
+    """The largest magnitude; what is no number any more counts as infinite."""
+    return float(values.detach().abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())

@@ -1,0 +1,93 @@
+"""The constraint term of the Lagrangian, and the search for its saddle with theta held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.config.model import InsensitiveConstraintConfig, LagrangianConfig
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.model.constraints import Constraint, build_constraint, lin_eps
+from lpgnn_cli.propagation.optim import build_optimiser
+from lpgnn_cli.propagation.solvers import Function, Rule, States, residuals
+from lpgnn_cli.propagation.variables import Variables
+
+
+def constraint_term(
+    differences: Sequence[Tensor],
+    multipliers: Sequence[Tensor],
+    g: Constraint,
+    rho: float,
+    reduction: str,
+) -> Tensor:
+    """sum over nodes v and layers k of lambda_v G(x_v - f_a,v) + rho/2 |x_v - f_a,v|^2."""
+    total = differences[0].new_zeros(())
+    for difference, multiplier in zip(differences, multipliers, strict=True):
+        layer = (multiplier * g(difference)).sum()
+        if rho > 0:
+            layer = layer + 0.5 * rho * difference.square().sum()
+        total = total + (layer / difference.shape[0] if reduction == "mean" else layer)
+    return total
+
+
+def saddle_variables(
+    config: TrainConfig, zero_states: Sequence[Tensor], batch: GraphBatch
+) -> Variables:
+    """x and lambda at their start, each with its optimiser: x descends, lambda ascends."""
+    settings = config.propagation
+    assert isinstance(settings, LagrangianConfig)
+    lr = config.lr
+    ascent = lr.state if lr.multiplier is None else lr.multiplier
+    return Variables.start(
+        zero_states,
+        batch,
+        multiplier=settings.multiplier_start,
+        per_element=settings.multiplier == "element",
+        move_states=partial(build_optimiser, config.optim, lr=lr.state),
+        move_multipliers=partial(build_optimiser, config.optim, lr=ascent, maximize=True),
+    )
+
+
+class Saddle(Rule):
+    """The paper's test phase: x descends and lambda ascends on the constraint term alone."""
+
+    def __init__(
+        self, config: TrainConfig, zero_states: Sequence[Tensor], batch: GraphBatch
+    ) -> None:
+        assert isinstance(config.propagation, LagrangianConfig)
+        self.rho = config.propagation.rho
+        self.g = build_constraint(config.g)
+        self.band = config.g.eps if isinstance(config.g, InsensitiveConstraintConfig) else 0.0
+        self.variables = saddle_variables(config, zero_states, batch)
+
+    def advance(self, f: Function, x: States) -> tuple[States, States]:
+        states, multipliers = self.variables.states, self.variables.multipliers
+        states.set(x)
+        with torch.enable_grad():
+            residual = residuals(states.values, f(states.values))
+            # Summed whatever training does: a mean would tie a graph to the others beside it.
+            term = constraint_term(residual, multipliers.values, self.g, self.rho, "sum")
+        moved = [*states.values, *multipliers.values]
+        for variable, gradient in zip(moved, torch.autograd.grad(term, moved), strict=True):
+            variable.grad = gradient
+        states.step()
+        multipliers.step()
+        return [x.detach().clone() for x in states.values], [r.detach() for r in residual]
+
+    def remaining(self, residual: States) -> States:
+        """An eps-insensitive G is content inside its band."""
+        return [lin_eps(r, self.band) for r in residual]
+
+    def scale_lr(self, scale: float) -> None:
+        self.variables.scale_lr(scale)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.variables.state_dict()
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.variables.load_state_dict(saved)

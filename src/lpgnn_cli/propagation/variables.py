@@ -1,0 +1,151 @@
+"""The free variables of Lagrangian propagation: states x and multipliers lambda of some graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from lpgnn_cli.data.batch import GraphBatch, ranges
+from lpgnn_cli.propagation.optim import scale_lr
+
+MakeOptimiser = Callable[[list[Tensor]], Optimizer]
+
+
+class Player:
+    """Tensors with one row per node, and the optimiser that moves them: all rows or some."""
+
+    def __init__(self, values: Sequence[Tensor], make_optimiser: MakeOptimiser | None) -> None:
+        self.values = [value.detach().requires_grad_() for value in values]
+        self.make_optimiser = make_optimiser
+        self.optimiser = None if make_optimiser is None else make_optimiser(self.values)
+
+    def zero_grad(self) -> None:
+        for value in self.values:
+            value.grad = None
+
+    def step(self) -> None:
+        assert self.optimiser is not None, "this player is moved by hand"
+        self.optimiser.step()
+
+    def scale_lr(self, scale: float) -> None:
+        if self.optimiser is not None:
+            scale_lr(self.optimiser, scale)
+
+    def take(self, rows: Tensor) -> Player:
+        """A copy of some rows, with their own rows of what the optimiser remembers."""
+        taken = Player([value[rows] for value in self.values], self.make_optimiser)
+        if self.optimiser is None or taken.optimiser is None:
+            return taken
+        (mine,), (group,) = self.optimiser.param_groups, taken.optimiser.param_groups
+        group["lr"] = mine["lr"]
+        for whole, part in zip(self.values, taken.values, strict=True):
+            for key, memory in self.optimiser.state[whole].items():
+                taken.optimiser.state[part][key] = _taken(memory, rows)
+        return taken
+
+    def put_back(self, rows: Tensor, taken: Player) -> None:
+        with torch.no_grad():
+            for whole, part in zip(self.values, taken.values, strict=True):
+                whole[rows] = part
+                if self.optimiser is not None and taken.optimiser is not None:
+                    memories = self.optimiser.state[whole]
+                    for key, memory in taken.optimiser.state[part].items():
+                        memories[key] = _put_back(memories.get(key), memory, rows, len(whole))
+
+    def state_dict(self) -> dict[str, Any]:
+        saved: dict[str, Any] = {"values": [value.detach().clone() for value in self.values]}
+        if self.optimiser is not None:
+            saved["optimiser"] = self.optimiser.state_dict()
+        return saved
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.set(saved["values"])
+        if self.optimiser is not None:
+            self.optimiser.load_state_dict(saved["optimiser"])
+
+    @torch.no_grad()
+    def set(self, values: Sequence[Tensor]) -> None:
+        for mine, value in zip(self.values, values, strict=True):
+            mine.copy_(value)
+
+
+def _taken(memory: Any, rows: Tensor) -> Any:
+    """Moments have a row per node. So do counts of steps, which an optimiser wants as one number:
+    graphs that are taken together have been taken equally often."""
+    if not isinstance(memory, Tensor) or memory.dim() == 0:
+        return memory
+    return memory[rows[0]].clone() if memory.dim() == 1 else memory[rows]
+
+
+def _put_back(whole: Any, memory: Any, rows: Tensor, size: int) -> Any:
+    if not isinstance(memory, Tensor):
+        return memory
+    if not isinstance(whole, Tensor) or whole.dim() == 0:
+        # Rows that have never been taken start as an optimiser does: at zero.
+        whole = memory.new_zeros(size, *memory.shape[1:])
+    whole[rows] = memory
+    return whole
+
+
+class Variables:
+    """x and lambda of every layer, lowest first, of a set of graphs that are known by number."""
+
+    def __init__(self, states: Player, multipliers: Player, graph_ptr: Tensor) -> None:
+        self.states = states
+        self.multipliers = multipliers
+        self.graph_ptr = graph_ptr
+
+    @classmethod
+    def start(
+        cls,
+        zero_states: Sequence[Tensor],
+        batch: GraphBatch,
+        *,
+        multiplier: float = 0.0,
+        per_element: bool = True,
+        move_states: MakeOptimiser | None = None,
+        move_multipliers: MakeOptimiser | None = None,
+    ) -> Variables:
+        """x = 0 and lambda at its start value: one per element, or one per node."""
+        multipliers = [
+            torch.full_like(x if per_element else x[:, :1], multiplier) for x in zero_states
+        ]
+        return cls(
+            Player(zero_states, move_states), Player(multipliers, move_multipliers), batch.graph_ptr
+        )
+
+    @contextmanager
+    def of(self, graphs: Tensor | None) -> Iterator[Variables]:
+        """The variables of these graphs (None: of all), which are written back in the end."""
+        if graphs is None:
+            yield self
+            return
+        rows = self.rows(graphs)
+        taken = Variables(self.states.take(rows), self.multipliers.take(rows), self.graph_ptr)
+        yield taken
+        self.states.put_back(rows, taken.states)
+        self.multipliers.put_back(rows, taken.multipliers)
+
+    def rows(self, graphs: Tensor) -> Tensor:
+        """The rows that belong to the nodes of these graphs."""
+        return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
+
+    def zero_grad(self) -> None:
+        self.states.zero_grad()
+        self.multipliers.zero_grad()
+
+    def scale_lr(self, scale: float) -> None:
+        self.states.scale_lr(scale)
+        self.multipliers.scale_lr(scale)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"states": self.states.state_dict(), "multipliers": self.multipliers.state_dict()}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.states.load_state_dict(saved["states"])
+        self.multipliers.load_state_dict(saved["multipliers"])

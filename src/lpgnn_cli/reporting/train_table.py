@@ -1,0 +1,276 @@
+"""The closing table: what came out, how honest each number is, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lpgnn_cli.formatting import compact, duration, metric_mean_std, one_line, per_cent
+from lpgnn_cli.metrics import (
+    ACCURACY,
+    CONVERGED,
+    FROM_ZERO_ACCURACY,
+    GAIN,
+    METRICS,
+    PERSISTENT_ACCURACY,
+    STEPS,
+    Metric,
+)
+from lpgnn_cli.reporting.summary import FoldRow, fold_rows
+from lpgnn_cli.reporting.text import describe, is_screen, write_plain
+from lpgnn_cli.reporting.units import NOT_RUN, read_units, scored_part
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    Rule,
+    RunFolder,
+    UnitResult,
+)
+from lpgnn_cli.runsummary import RunSummary, Selection
+from lpgnn_cli.settings import read_flat_config
+
+MANY_UNITS = 20
+ENDS_SHOWN = 5
+LISTED_TROUBLES = 5
+# Columns of a terminal in which the table can be spaced widely.
+ROOMY = 90
+# Accuracies from zero and from the persistent states that differ by no more count as the same.
+AGREEMENT = 0.01
+
+
+@dataclass
+class Closing:
+    """The content, before it is drawn for a terminal or a log."""
+
+    title: str
+    header: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
+    """Says what came out of a run; its summary must have been written."""
+    closing = _compose(run, elapsed)
+    if is_screen(console):
+        _draw(closing, console)
+    else:
+        utf8 = (getattr(console.file, "encoding", None) or "utf-8").lower().startswith("utf")
+        write_plain(console, _plain(closing) if utf8 else _plain(closing).replace("±", "+/-"))
+
+
+def _compose(run: RunFolder, elapsed: float) -> Closing:
+    summary = RunSummary.read(run)
+    units = read_units(run)
+    rows = fold_rows(units, scored_part(run, units), summary.best_epoch)
+    results = [u.result for u in units if u.result]
+    closing = Closing(describe(run))
+    closing.header, closing.rows = _table(rows, summary.honest.rule)
+    closing.facts = _accuracies(summary) + _measures(summary, elapsed)
+    agreement, repelling = _inference([r for r in results if r.state == FINISHED])
+    closing.facts += [("inference", agreement)] if agreement else []
+    closing.warnings = _troubles(rows, summary) + repelling
+    closing.facts += _next_steps(run, rows)
+    return closing
+
+
+def _accuracies(summary: RunSummary) -> list[tuple[str, str]]:
+    optimistic, honest = summary.optimistic, summary.honest
+    facts = []
+    if ACCURACY.name in optimistic.metrics:
+        at = f"{_over_units(summary, optimistic, ACCURACY.name)}  at epoch {summary.best_epoch}"
+        if summary.all_supervised:
+            facts.append(("best epoch", at))
+        else:
+            facts.append(("best epoch (optimistic)", f"{at}, chosen on the test part"))
+    if ACCURACY.name in honest.metrics:
+        accuracy = _over_units(summary, honest, ACCURACY.name)
+        if summary.all_supervised:
+            facts.append((str(Rule.LAST_EPOCH), f"{accuracy}  {honest.rule}"))
+        else:
+            facts.append((f"{honest.rule} (honest)", accuracy))
+    return facts
+
+
+def _over_units(summary: RunSummary, selection: Selection, metric: str) -> str:
+    value = selection.metrics[metric]
+    return metric_mean_std(metric, value.mean, value.std, summary.units_finished)
+
+
+def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
+    facts = []
+    if ACCURACY.name in summary.train and not summary.all_supervised:
+        facts.append(("train accuracy", per_cent(summary.train[ACCURACY.name])))
+    for name in summary.honest.metrics:
+        if name != ACCURACY.name:
+            facts.append((METRICS[name].title, _over_units(summary, summary.honest, name)))
+    violation = [f"{compact(value)} {part}" for part, value in summary.violation.items()]
+    if violation:
+        facts.append(("violation", ", ".join(violation)))
+    facts.append(("time", f"{duration(elapsed)} ({duration(summary.seconds)} of computing)"))
+    return facts
+
+
+def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
+    """Whether inference from zero agrees with the persistent states, and a warning if unstable."""
+    stats = [r.inference for r in results]
+
+    def having(*metrics: Metric) -> list[tuple[float, ...]]:
+        names = [metric.name for metric in metrics]
+        return [tuple(s[n] for n in names) for s in stats if all(n in s for n in names)]
+
+    line = ""
+    if pairs := having(PERSISTENT_ACCURACY, FROM_ZERO_ACCURACY):
+        apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
+        verdict = "agrees with" if apart < AGREEMENT + 1e-9 else "differs from"
+        persistent, from_zero = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
+        line = (
+            f"from zero {per_cent(from_zero)} {verdict} "
+            f"the persistent states' {per_cent(persistent)}"
+        )
+        if settled := having(CONVERGED, STEPS):
+            share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
+            line += f"; {per_cent(share, 0)} of the graphs settled in {steps:.0f} steps"
+    gains = [gain for (gain,) in having(GAIN)]
+    high = [g for g in gains if g > 1]
+    if not high:
+        return line, []
+    where = "" if len(gains) == 1 else f" in {len(high)} of {len(gains)} units"
+    return line, [
+        f"fixed points repel{where}: the Jacobian's gain reaches {max(high):.2f}, above 1, "
+        "so inference that starts elsewhere may not find these states."
+    ]
+
+
+def _troubles(rows: Sequence[FoldRow], summary: RunSummary) -> list[str]:
+    bad = [r for r in rows if r.state != FINISHED]
+    if not bad:
+        return []
+    lines = [f"{r.unit} {r.state}: {r.reason}" for r in bad if r.reason][:LISTED_TROUBLES]
+    done = summary.units_finished
+    counted = f"the means are over the other {done}" if done else "there is no result"
+    return [f"{len(bad)} of {len(rows)} units did not finish: {counted}.", *map(one_line, lines)]
+
+
+def _next_steps(run: RunFolder, rows: Sequence[FoldRow]) -> list[tuple[str, str]]:
+    path = _short(run.path)
+    facts = [("run", one_line(path))]
+    if any(r.state == INTERRUPTED for r in rows):
+        facts.append(("continue", f"lpgnn train {_override('resume', path)}"))
+    if any(r.state == FINISHED for r in rows):
+        facts.append(("evaluate", f"lpgnn eval {_override('run', path)}"))
+    if read_flat_config(run.config_path).get("tracking.name", "none") != "none":
+        facts.append(("dashboard", "lpgnn ui"))
+    return facts
+
+
+def _short(path: Path) -> str:
+    absolute, here = path.absolute(), Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+
+
+def _override(key: str, value: str) -> str:
+    """A Hydra override that can be pasted into a shell."""
+    if re.fullmatch(r"[\w./:+-]+", value):
+        return f"{key}={value}"
+    escaped = value.replace('"', '\\"')
+    return shlex.quote(f'{key}="{escaped}"')
+
+
+def _table(rows: Sequence[FoldRow], rule: Rule) -> tuple[list[str], list[list[str]]]:
+    """One row per unit; many units are condensed by seed, or to the first and the last."""
+    by_rule = rule.is_by_validation
+    header = ["unit", *(["selected"] if by_rule else []), "last", "best epoch", "train"]
+    header += ["violation", "max", "epochs", "time", "state"]
+    lines = [_cells(r.unit, [r], by_rule) for r in rows]
+    seeds = list(dict.fromkeys(r.seed for r in rows))
+    if len(rows) > MANY_UNITS and len(seeds) > 1:
+        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s], by_rule) for s in seeds]
+    if len(lines) > MANY_UNITS:
+        skipped = len(lines) - 2 * ENDS_SHOWN
+        gap = [f"({skipped} more)", *[""] * (len(header) - 1)]
+        lines = [*lines[:ENDS_SHOWN], gap, *lines[-ENDS_SHOWN:]]
+    finished = [r for r in rows if r.state == FINISHED]
+    if len(rows) > 1 and finished:
+        lines.append(_cells("mean", finished, by_rule))
+    shown = [i for i in range(len(header)) if any(line[i] not in ("", "-") for line in lines)]
+    return [header[i] for i in shown], [[line[i] for i in shown] for line in lines]
+
+
+def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
+    def mean(attribute: str) -> float:
+        values = [v for r in rows if math.isfinite(v := getattr(r, attribute))]
+        return sum(values) / len(values) if values else math.nan
+
+    states = [r.state for r in rows]
+    finished = states.count(FINISHED)
+    state = states[0] if len(set(states)) == 1 else f"{finished}/{len(states)} {FINISHED}"
+    return [
+        one_line(name),
+        *([per_cent(mean("accuracy"))] if by_rule else []),
+        per_cent(mean("accuracy_last")),
+        per_cent(mean("accuracy_at_cv_best")),
+        per_cent(mean("train_accuracy")),
+        compact(mean("violation_mean")),
+        compact(mean("violation_max")),
+        f"{mean('epochs'):.0f}",
+        duration(mean("seconds")),
+        state if name != "mean" else "",
+    ]
+
+
+def _draw(closing: Closing, console: Console) -> None:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0) if console.width >= ROOMY else 0,
+    )
+    for i, name in enumerate(closing.header):
+        text = i == 0 or name == "state"
+        table.add_column(name, justify="left" if text else "right", no_wrap=True)
+    for cells in closing.rows:
+        style = "bold" if cells[0] == "mean" else ""
+        table.add_row(*(Text(c, style=_state_style(c)) for c in cells), style=style)
+    console.print(Text(closing.title, style="bold"), table, sep="\n")
+    width = max((len(label) for label, _ in closing.facts), default=0)
+    for label, value in closing.facts:
+        style = "bold" if "epoch" in label or "honest" in label else ""
+        line = Text.assemble((label.ljust(width), "dim"), "  ", (value, style))
+        # The terminal breaks long lines, so that a command can still be copied in one piece.
+        console.print(line, soft_wrap=True)
+    for warning in closing.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _state_style(cell: str) -> str:
+    bad = cell in (DIVERGED, FAILED, INTERRUPTED, NOT_RUN) or cell.endswith(f" {FINISHED}")
+    return "red" if bad else ""
+
+
+def _plain(closing: Closing) -> str:
+    lines = [closing.title, ""]
+    if closing.rows:
+        grid = [closing.header, *closing.rows]
+        widths = [max(len(row[i]) for row in grid) for i in range(len(closing.header))]
+        for row in grid:
+            cells = [
+                cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        lines.append("")
+    width = max((len(label) for label, _ in closing.facts), default=0)
+    lines += [f"{label.ljust(width)}  {value}" for label, value in closing.facts]
+    lines += [f"warning: {warning}" for warning in closing.warnings]
+    return "\n".join(lines)

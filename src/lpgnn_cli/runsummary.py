@@ -1,0 +1,179 @@
+"""`summary.json` with types: what a run reports of all its units.
+
+The file is flat (`honest/accuracy_mean`: 0.87), as MLflow and `lpgnn runs` have it; `to_dict` and
+`from_dict` alone know how its names are made. Accuracies are fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lpgnn_cli.metrics import (
+    ACCURACY,
+    FROM_ZERO_ACCURACY,
+    INFERENCE,
+    PARTS,
+    TRAIN,
+    VIOLATION_MEAN,
+    mean_of,
+    score_metrics,
+    std_of,
+)
+from lpgnn_cli.runfolder import HONEST, OPTIMISTIC, Rule, RunFolder
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """Mean and population standard deviation over units; NaN where no unit has a value."""
+
+    mean: float = math.nan
+    std: float = math.nan
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The metrics of class scores, by name, at the epochs that one rule selects."""
+
+    rule: Rule
+    metrics: Mapping[str, MeanStd] = field(default_factory=dict)
+    # The one epoch of all units, or the mean of theirs.
+    epoch: float = math.nan
+
+    @property
+    def accuracy(self) -> MeanStd:
+        return self.metrics.get(ACCURACY.name, MeanStd())
+
+    def to_dict(self) -> dict[str, float]:
+        stored: dict[str, float] = {}
+        for name, value in self.metrics.items():
+            stored[mean_of(f"{self.rule.prefix}/{name}")] = value.mean
+            stored[std_of(f"{self.rule.prefix}/{name}")] = value.std
+        return stored
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], rule: Rule, epoch: float) -> Selection:
+        metrics = {}
+        for metric in score_metrics():
+            name = f"{rule.prefix}/{metric.name}"
+            if mean_of(name) in stored:
+                metrics[metric.name] = MeanStd(
+                    stored[mean_of(name)], stored.get(std_of(name), math.nan)
+                )
+        return cls(rule, metrics, epoch)
+
+
+HONEST_ACCURACY = mean_of(f"{HONEST}/{ACCURACY.name}")
+OPTIMISTIC_ACCURACY = mean_of(f"{OPTIMISTIC}/{ACCURACY.name}")
+HONEST_STD = std_of(f"{HONEST}/{ACCURACY.name}")
+OPTIMISTIC_STD = std_of(f"{OPTIMISTIC}/{ACCURACY.name}")
+HONEST_RULE = f"{HONEST}/rule"
+HONEST_EPOCH = mean_of(f"{HONEST}/epoch")
+BEST_EPOCH = f"{OPTIMISTIC}/best_epoch"
+SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What `lpgnn train` reports: `optimistic` is chosen on the test parts, `honest` without."""
+
+    units: int = 0
+    units_finished: int = 0
+    units_failed: int = 0
+    # Time of computing, all units together: the same however many ran side by side.
+    seconds: float = 0.0
+    # Neither has metrics where no unit has finished.
+    optimistic: Selection = Selection(Rule.BEST_MEAN_EPOCH)
+    honest: Selection = Selection(Rule.NONE)
+    # The rest at the epochs of the honest rule: metrics of class scores on the training part by
+    # name, mean violations by part, what is learnt of inference by its stored name.
+    train: Mapping[str, float] = field(default_factory=dict)
+    violation: Mapping[str, float] = field(default_factory=dict)
+    inference: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch that is best on average over all units."""
+        epoch = self.optimistic.epoch
+        return int(epoch) if math.isfinite(epoch) else None
+
+    @property
+    def all_supervised(self) -> bool:
+        """Whether accuracies are those of training, as there is nothing to test on."""
+        return self.honest.rule == Rule.ALL_SUPERVISED
+
+    def value(self, name: str) -> float:
+        """Whatever is stored under a name; NaN where it is no number or is not there."""
+        value = self.to_dict().get(name, math.nan)
+        return float(value) if isinstance(value, int | float) else math.nan
+
+    def to_dict(self) -> dict[str, float | str]:
+        stored: dict[str, float | str] = {
+            "units": self.units,
+            "units_finished": self.units_finished,
+            "units_failed": self.units_failed,
+            SECONDS: self.seconds,
+        }
+        if self.best_epoch is not None:
+            stored[BEST_EPOCH] = self.best_epoch
+        stored |= self.optimistic.to_dict()
+        if self.honest.rule != Rule.NONE:
+            stored[HONEST_RULE] = str(self.honest.rule)
+        stored |= self.honest.to_dict()
+        stored[HONEST_EPOCH] = self.honest.epoch
+        stored |= {mean_of(f"{TRAIN}/{name}"): value for name, value in self.train.items()}
+        stored |= {VIOLATION_MEAN.on(part): value for part, value in self.violation.items()}
+        stored |= {f"{INFERENCE}/{name}": value for name, value in self.inference.items()}
+        return _known(stored)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> RunSummary:
+        """From all that is stored, or from its numbers alone, as MLflow has them."""
+        rule = Rule(stored.get(HONEST_RULE, Rule.NONE))
+        train = {m.name: mean_of(m.on(TRAIN)) for m in score_metrics()}
+        parts = {part: VIOLATION_MEAN.on(part) for part in PARTS}
+        epoch = {name: stored.get(name, math.nan) for name in (BEST_EPOCH, HONEST_EPOCH)}
+        return cls(
+            units=int(stored.get("units", 0)),
+            units_finished=int(stored.get("units_finished", 0)),
+            units_failed=int(stored.get("units_failed", 0)),
+            seconds=float(stored.get(SECONDS, 0.0)),
+            optimistic=Selection.from_dict(stored, Rule.BEST_MEAN_EPOCH, epoch[BEST_EPOCH]),
+            honest=Selection.from_dict(stored, rule, epoch[HONEST_EPOCH]),
+            train={name: stored[key] for name, key in train.items() if key in stored},
+            violation={part: stored[key] for part, key in parts.items() if key in stored},
+            inference={
+                key.removeprefix(f"{INFERENCE}/"): value
+                for key, value in stored.items()
+                if key.startswith(f"{INFERENCE}/")
+            },
+        )
+
+    @classmethod
+    def read(cls, run: RunFolder) -> RunSummary:
+        """That of a run folder; an empty one where it has none yet."""
+        return cls.from_dict(run.read_summary())
+
+
+@dataclass(frozen=True)
+class EvalSummary:
+    """What `lpgnn eval` reports: means over the units that were scored again."""
+
+    units: int
+    scored: Selection
+    # Mean violation, largest violation and loss of the test part, by their logged names.
+    test: Mapping[str, float] = field(default_factory=dict)
+    from_zero_accuracy: float = math.nan
+
+    def to_dict(self) -> dict[str, float | str]:
+        stored: dict[str, float | str] = {**self.scored.to_dict(), "units": float(self.units)}
+        stored |= self.test
+        from_zero = mean_of(f"{self.scored.rule.prefix}/{FROM_ZERO_ACCURACY.name}")
+        return _known({**stored, from_zero: self.from_zero_accuracy})
+
+
+def _known(stored: Mapping[str, float | str]) -> dict[str, float | str]:
+    """Without what no unit has a value for."""
+    return {k: v for k, v in stored.items() if not (isinstance(v, float) and math.isnan(v))}

@@ -1,0 +1,53 @@
+"""The settings that a run was started with, as its config.yaml has them: flat names and values.
+
+Values are written as on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+# The parser in C, where PyYAML has it, is ten times as fast.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_flat_config(path: Path) -> dict[str, str]:
+    """`{"lr.theta": "0.01", "state": "[16]", ...}`; empty where there is no config yet."""
+    if not path.is_file():
+        return {}
+    return flat_config(path.read_text(encoding="utf-8"))
+
+
+def flat_config(text: str) -> dict[str, str]:
+    """The same from the text of a config.yaml."""
+    return dict(_flatten(yaml.load(text, _Loader) or {}, ""))
+
+
+def uses_g(settings: Container[str]) -> bool:
+    """Whether the propagation relaxes its constraints by G, which the one with multipliers does.
+
+    Every config has a G; where it is not used, it says nothing about the run.
+    """
+    return "propagation.multiplier" in settings
+
+
+def _flatten(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _text(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{','.join(_text(entry) for entry in value)}]"
+    return str(value)

@@ -1,0 +1,106 @@
+"""Where all jobs of a sweep are, read from their folders."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from dataclasses import dataclass, field
+
+from lpgnn_cli.formatting import metric_text
+from lpgnn_cli.metrics import larger_is_better
+from lpgnn_cli.runfolder import FINISHED, RUNNING
+from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.sweeps.jobs import PENDING, Job, read_record
+from lpgnn_cli.sweeps.objective import metric_of, objective
+
+
+@dataclass
+class View:
+    """A job as it is now."""
+
+    job: Job
+    state: str = PENDING
+    reason: str = ""
+    summary: RunSummary = field(default_factory=RunSummary)
+    started: float = 0.0
+    # Whether it had finished before this sweep came by.
+    found: bool = False
+    stamp: int = 0
+
+    def value(self, metric: str) -> float:
+        return objective(self.summary, metric) if self.state == FINISHED else math.nan
+
+
+class Board:
+    """All jobs in their order; `refresh` reads what has changed."""
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.views: dict[str, View] = {}
+        self._lock = threading.Lock()
+
+    def add(self, jobs: list[Job]) -> None:
+        with self._lock:
+            for job in jobs:
+                self.views.setdefault(job.key, View(job))
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [view.job for view in self.views.values()]
+
+    def refresh(self) -> None:
+        """Read what has changed in the folders."""
+        with self._lock:
+            for view in self.views.values():
+                _refresh(view)
+
+    def of_state(self, *states: str) -> list[View]:
+        return [view for view in list(self.views.values()) if view.state in states]
+
+    def value(self, view: View) -> float:
+        """What the job is sorted by."""
+        return view.value(self.metric)
+
+    def text(self, value: float) -> str:
+        """Such a value for people."""
+        return metric_text(self.metric_name(), value)
+
+    def ranked(self) -> list[View]:
+        """Finished jobs, the best first; the order of the sweep decides between equals."""
+        done = self.of_state(FINISHED)
+        sign = -1 if self.larger_is_better() else 1
+
+        def rank(view: View) -> tuple[float, int]:
+            value = self.value(view)
+            return (sign * value if math.isfinite(value) else math.inf, view.job.number)
+
+        return sorted(done, key=rank)
+
+    def best(self) -> View | None:
+        ranked = self.ranked()
+        return ranked[0] if ranked and math.isfinite(self.value(ranked[0])) else None
+
+    def metric_name(self) -> str:
+        """The metric that `auto` stands for in this sweep."""
+        for view in self.of_state(FINISHED):
+            return metric_of(view.summary, self.metric)
+        return self.metric
+
+    def larger_is_better(self) -> bool:
+        return larger_is_better(self.metric_name())
+
+
+def _refresh(view: View) -> None:
+    run = view.job.run
+    try:
+        stamp = run.record_path.stat().st_mtime_ns
+        if stamp == view.stamp and view.state != RUNNING:
+            return
+        record = read_record(run)
+        view.summary = RunSummary.read(run)
+    except (OSError, json.JSONDecodeError):
+        return  # not there yet, or a shared folder in the midst of an update: next time
+    assert record is not None
+    view.stamp, view.state, view.reason = stamp, record.actual_state(), record.reason
+    view.started = record.started

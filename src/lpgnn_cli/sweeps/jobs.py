@@ -1,0 +1,169 @@
+"""A job and its folder, which is found by what the job computes.
+
+    <runs>/sweep/jobs/<identity>/     the run folder, as `lpgnn train` leaves it
+        job.json                      JobNotes: how often it failed, which GPU it had, ...
+        error.txt                     traceback of what happened outside of the units
+        .job.lock                     held by the process that computes it
+
+The lock tells the living from the dead: the system frees it when its process ends, however it ends.
+Under a sweep that lives, a job whose process is gone has failed, and the sweep writes that down.
+A job that still says "running" while its lock is free was in flight when the sweep itself died: it
+was interrupted, and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUNNING,
+    RunFolder,
+    RunRecord,
+    runs_root,
+)
+from lpgnn_cli.version import __version__
+
+PENDING = "pending"
+# Why a job failed: what may end otherwise next time, and what may not.
+BY_ERROR, BY_USER, BY_DEATH, BY_DIVERGENCE = "error", "user", "death", "divergence"
+# A job whose process vanished this often together with the sweep is taken to be the cause.
+LOST_TOO_OFTEN = 3
+
+
+@dataclass
+class JobNotes:
+    """`job.json`: what the run folder has no place for."""
+
+    failures: int = 0
+    cause: str = ""
+    lost: int = 0
+    # The sweep that started it last: a cluster that queues a job again brings the same word.
+    sweep: str = ""
+    visible_devices: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One combination of a sweep."""
+
+    number: int
+    key: str
+    # All overrides of the job, and of these the ones that the sweep varies.
+    overrides: tuple[str, ...]
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> RunFolder:
+        return RunFolder(jobs_root() / self.key[:20])
+
+    @property
+    def title(self) -> str:
+        return ",".join(f"{axis}={value}" for axis, value in self.values.items()) or "job"
+
+
+def jobs_root() -> Path:
+    return runs_root() / "sweep" / "jobs"
+
+
+def lock_of(run: RunFolder) -> FileLock:
+    run.path.mkdir(parents=True, exist_ok=True)
+    return FileLock(run.path / ".job.lock")
+
+
+def is_locked(run: RunFolder) -> bool:
+    """Whether a process, of whichever sweep, is computing it now."""
+    try:
+        with lock_of(run).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def read_record(run: RunFolder) -> RunRecord | None:
+    return run.read_record() if run.record_path.is_file() else None
+
+
+def read_notes(run: RunFolder) -> JobNotes:
+    path = run.path / "job.json"
+    if not path.is_file():
+        return JobNotes()
+    return JobNotes(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def write_notes(run: RunFolder, notes: JobNotes) -> None:
+    write_atomically(run.path / "job.json", json.dumps(asdict(notes), indent=1))
+
+
+def state_of(run: RunFolder) -> tuple[str, str]:
+    """State and reason of a job that this sweep is not computing at the moment."""
+    record = read_record(run)
+    if record is None:
+        return PENDING, ""
+    if record.state == RUNNING and not is_locked(run):
+        return INTERRUPTED, "its process is gone"
+    return record.state, record.reason
+
+
+def fail(job: Job, cause: str, reason: str) -> None:
+    """Write down that a job failed; its folder may not even have a record yet."""
+    run = job.run
+    run.path.mkdir(parents=True, exist_ok=True)
+    record = read_record(run) or RunRecord(
+        id=uuid.uuid4().hex,
+        command="train",
+        name=job.title,
+        argv=["train", *job.overrides],
+        version=__version__,
+        started=time.time(),
+    )
+    record.state = DIVERGED if cause == BY_DIVERGENCE else FAILED
+    record.reason, record.ended = reason, time.time()
+    run.write_record(record)
+    note_failure(run, cause)
+
+
+def note_failure(run: RunFolder, cause: str) -> None:
+    notes = read_notes(run)
+    notes.failures, notes.cause = notes.failures + 1, cause
+    write_notes(run, notes)
+
+
+def is_to_run(run: RunFolder, retries: int, retry_failed: bool) -> bool:
+    """Whether a sweep that comes by computes this job, or takes what is there."""
+    state, _ = state_of(run)
+    if state == FINISHED:
+        return False
+    if state not in (FAILED, DIVERGED):
+        return True
+    notes = read_notes(run)
+    # What the user had to put right may have been put right.
+    return retry_failed or notes.cause == BY_USER or may_retry(notes, retries)
+
+
+def may_retry(notes: JobNotes, retries: int) -> bool:
+    return notes.cause not in (BY_DIVERGENCE, BY_USER) and notes.failures <= retries
+
+
+def write_table(sweep: Path, jobs: list[Job]) -> None:
+    """`jobs.json`: which combinations there are and where each is kept."""
+    write_atomically(sweep / "jobs.json", json.dumps([asdict(job) for job in jobs], indent=1))
+
+
+def read_table(sweep: Path) -> list[Job]:
+    path = sweep / "jobs.json"
+    if not path.is_file():
+        return []
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return [Job(**{**row, "overrides": tuple(row["overrides"])}) for row in rows]

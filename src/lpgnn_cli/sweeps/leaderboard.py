@@ -1,0 +1,175 @@
+"""What came out of a sweep: every job, ranked; the effect of every axis; the best command line."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.formatting import compact, csv_text, duration, metric_mean_std, one_line
+from lpgnn_cli.metrics import ACCURACY, TRAIN, VIOLATION_MEAN, mean_of
+from lpgnn_cli.runfolder import FINISHED
+from lpgnn_cli.runsummary import (
+    BEST_EPOCH,
+    HONEST_ACCURACY,
+    HONEST_STD,
+    OPTIMISTIC_ACCURACY,
+    OPTIMISTIC_STD,
+    SECONDS,
+    RunSummary,
+    Selection,
+)
+from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.jobs import Job
+
+# Values of a job, in the order of the columns of leaderboard.csv.
+VALUES = {
+    "honest_accuracy": HONEST_ACCURACY,
+    "honest_std": HONEST_STD,
+    "best_epoch_accuracy": OPTIMISTIC_ACCURACY,
+    "best_epoch_std": OPTIMISTIC_STD,
+    "best_epoch": BEST_EPOCH,
+    "train_accuracy": mean_of(ACCURACY.on(TRAIN)),
+    "train_violation": VIOLATION_MEAN.on(TRAIN),
+    "seconds": SECONDS,
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The jobs that have one value on one axis, whatever they have on the others."""
+
+    axis: str
+    value: str
+    jobs: int
+    mean: float
+    best: float
+
+
+def ranked(board: Board) -> list[View]:
+    """Finished jobs, the best first, then the others in their order."""
+    done = board.ranked()
+    return done + [view for view in board.views.values() if view.state != FINISHED]
+
+
+def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
+    """The marginal effect of each axis: means over all finished jobs with the same value."""
+    found = []
+    best_of = max if board.larger_is_better() else min
+    for axis in axes:
+        views = [view for view in board.views.values() if axis in view.job.values]
+        values = dict.fromkeys(view.job.values[axis] for view in views)
+        if len(values) == len(views):  # each job has its own: nothing to average over
+            continue
+        for value in values:
+            reached = [
+                own
+                for view in board.of_state(FINISHED)
+                if view.job.values.get(axis) == value and math.isfinite(own := board.value(view))
+            ]
+            mean, best = (fmean(reached), best_of(reached)) if reached else (math.nan, math.nan)
+            found.append(Effect(axis, value, len(reached), mean, best))
+    return found
+
+
+def command_line(job: Job) -> str:
+    """The `lpgnn train` that repeats a job."""
+    own = [word for word in job.overrides if not word.lstrip("+~").startswith("sweep.")]
+    return shlex.join(["lpgnn", "train", *own])
+
+
+def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: str) -> None:
+    """leaderboard.csv, with fractions, and leaderboard.md, for people."""
+    write_atomically(folder / "leaderboard.csv", _csv(board, axes))
+    write_atomically(folder / "leaderboard.md", _markdown(board, axes, title))
+
+
+def _csv(board: Board, axes: Sequence[str]) -> str:
+    header = ["rank", "job", *axes, "state", *VALUES, "reason", "folder", "command"]
+    rows = []
+    for rank, view in enumerate(ranked(board), 1):
+        done = view.state == FINISHED
+        stored = view.summary.to_dict() if done else {}
+        rows.append(
+            [
+                rank if done else "",
+                view.job.number,
+                *(view.job.values.get(axis, "") for axis in axes),
+                view.state,
+                *(stored.get(name, "") for name in VALUES.values()),
+                one_line(view.reason),
+                view.job.run.path.name,
+                command_line(view.job),
+            ]
+        )
+    return csv_text(header, rows)
+
+
+def header_of(board: Board, axes: Sequence[str]) -> list[str]:
+    """The column that jobs are sorted by is marked; accuracies are what they are called."""
+    metric = board.metric_name()
+    optimistic = "train, best" if _all_supervised(board) else "best epoch (optimistic)"
+    honest = "train, last" if _all_supervised(board) else "honest"
+    names = {HONEST_ACCURACY: honest, OPTIMISTIC_ACCURACY: optimistic}
+    columns = [f"{title} ▾" if name == metric else title for name, title in names.items()]
+    other = [f"{metric} ▾"] if metric not in names else []
+    return ["rank", "job", *axes, *other, *columns, "violation", "time"]
+
+
+def _all_supervised(board: Board) -> bool:
+    done = board.of_state(FINISHED)
+    return bool(done) and all(v.summary.all_supervised for v in done)
+
+
+def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
+    summary = view.summary
+    is_shown = board.metric_name() in (HONEST_ACCURACY, OPTIMISTIC_ACCURACY)
+    return [
+        str(rank),
+        str(view.job.number),
+        *(view.job.values.get(axis, "") for axis in axes),
+        *([] if is_shown else [board.text(board.value(view))]),
+        _accuracy(summary, summary.honest),
+        _accuracy(summary, summary.optimistic),
+        compact(summary.violation.get(TRAIN, math.nan)),
+        duration(summary.seconds),
+    ]
+
+
+def _accuracy(summary: RunSummary, selection: Selection) -> str:
+    accuracy = selection.accuracy
+    return metric_mean_std(ACCURACY.name, accuracy.mean, accuracy.std, summary.units_finished)
+
+
+def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
+    lines = [f"# {title}", ""]
+    done = board.ranked()
+    lines += _table(
+        header_of(board, axes),
+        [cells_of(board, view, rank, axes) for rank, view in enumerate(done, 1)],
+    )
+    others = [view for view in board.views.values() if view.state != FINISHED]
+    if others:
+        lines += ["", "## Not finished", ""]
+        rows = [[str(v.job.number), v.job.title, v.state, one_line(v.reason)] for v in others]
+        lines += _table(["job", "settings", "state", "reason"], rows)
+    if axes and done:
+        lines += ["", f"## Effect of each axis on {board.metric_name()}", ""]
+        rows = [
+            [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)]
+            for e in effects(board, axes)
+        ]
+        lines += _table(["axis", "value", "jobs", "mean", "best"], rows)
+    best = board.best()
+    if best is not None:
+        lines += ["", "## Best", "", "```", command_line(best.job), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(header)} |", f"|{'|'.join(' --- ' for _ in header)}|"]
+    return lines + [f"| {' | '.join(c.replace('|', '/') for c in row)} |" for row in rows]

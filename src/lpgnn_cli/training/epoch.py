@@ -1,0 +1,54 @@
+"""One pass over the training graphs, all at once or in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import LAGRANGIAN, TRAIN
+from lpgnn_cli.propagation import Propagation
+from lpgnn_cli.training.evaluation import measure
+
+
+def train_epoch(
+    propagation: Propagation,
+    epoch: int,
+    part: Part,
+    batch_graphs: int | None = None,
+    order: torch.Generator | None = None,
+) -> dict[str, Tensor]:
+    """Train on every graph of the part once; what is logged of it.
+
+    Each graph is measured in the step that trains on it. The Lagrangian of an epoch with several
+    steps is their mean.
+    """
+    scores, targets, lagrangians, residuals = [], [], [], []
+    for piece, graphs in _pieces(part, batch_graphs, order):
+        step = propagation.train_step(epoch, piece, graphs)
+        scores.append(piece.select(step.scores))
+        targets.append(piece.targets)
+        lagrangians.append(step.lagrangian)
+        residuals.append(step.residuals)
+    layers = [torch.cat(layer) for layer in zip(*residuals, strict=True)]
+    values = {
+        **measure(torch.cat(scores), torch.cat(targets), layers),
+        LAGRANGIAN.name: torch.stack(lagrangians).mean(),
+        **propagation.training_metrics(),
+    }
+    return {f"{TRAIN}/{name}": value for name, value in values.items()}
+
+
+def _pieces(
+    part: Part, batch_graphs: int | None, order: torch.Generator | None
+) -> Iterator[tuple[Part, Tensor | None]]:
+    """The part as it is, or some graphs of it after others in a random order."""
+    count = part.batch.num_graphs
+    if batch_graphs is None or batch_graphs >= count:
+        yield part, None
+        return
+    for graphs in torch.randperm(count, generator=order).split(batch_graphs):
+        placed = graphs.to(part.batch.graph_ptr.device)
+        yield part.subset(placed), placed

@@ -1,0 +1,195 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from lpgnn_cli.reporting.summary import summarise
+from lpgnn_cli.reporting.train_table import closing_table
+from lpgnn_cli.runfolder import Rule
+
+PAIR = {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.9, "converged": 1.0, "steps": 40.0}
+
+
+def closing(run, elapsed=75.0):
+    summarise(run)
+    file = io.StringIO()
+    closing_table(run, Console(file=file), elapsed)
+    return file.getvalue()
+
+
+def line(text, label):
+    return next(row for row in text.splitlines() if row.startswith(label))
+
+
+def two_folds(make_run, **kwargs):
+    return make_run(
+        [
+            {
+                "train/accuracy": [0.8, 1.0],
+                "test/accuracy": [0.9, 0.7],
+                "test/violation_mean": [0.1, 0.003],
+                "test/violation_max": [0.2, 0.04],
+            },
+            {
+                "train/accuracy": [0.8, 0.9],
+                "test/accuracy": [0.8, 0.7],
+                "test/violation_mean": [0.1, 0.001],
+                "test/violation_max": [0.2, 0.02],
+            },
+        ],
+        **kwargs,
+    )
+
+
+def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
+    text = closing(two_folds(make_run))
+    assert "85.0 ± 5.0 %  at epoch 1" in line(text, "best epoch (optimistic)")
+    assert "70.0 ± 0.0 %" in line(text, "last epoch (honest)")
+    cells = " ".join(line(text, "fold-00").split())
+    assert cells == "fold-00 70.0 % 90.0 % 100.0 % 3.0e-3 0.04 2 10 s finished"
+    assert "2.0e-3 test" in line(text, "violation")
+    assert "1:15" in line(text, "time")
+    assert text.startswith("MUTAG, lagrangian, sum, G = squared, K = 3\n")
+
+
+def test_validation_rule_names_itself_and_shows_the_selected_epoch(make_run):
+    text = closing(two_folds(make_run, rule=Rule.VALIDATION_LOSS, selected=[1, 1]))
+    assert "85.0 ± 5.0 %" in line(text, "validation loss (honest)")
+    assert line(text, "unit").split()[1] == "selected"
+
+
+def test_where_the_run_is_and_what_to_do_next(make_run, monkeypatch):
+    run = two_folds(make_run)
+    monkeypatch.chdir(run.path.parent)
+    text = closing(run)
+    assert line(text, "run").split() == ["run", run.path.name]
+    assert line(text, "evaluate").endswith(f"lpgnn eval run={run.path.name}")
+    assert line(text, "dashboard").endswith("lpgnn ui")
+    monkeypatch.chdir("/")
+    text = closing(run)
+    assert str(run.path).lstrip("/") in line(text, "run")
+
+
+def test_no_dashboard_without_tracking(make_run):
+    text = closing(two_folds(make_run, config={"tracking": {"name": "none"}}))
+    assert "lpgnn ui" not in text
+
+
+def test_a_path_with_spaces_can_be_pasted(make_run, monkeypatch):
+    run = two_folds(make_run)
+    spaced = run.path.with_name("a run")
+    run.path.rename(spaced)
+    run.path = spaced
+    monkeypatch.chdir(spaced.parent)
+    assert line(closing(run), "evaluate").endswith("""lpgnn eval 'run="a run"'""")
+
+
+def test_inference_that_agrees_is_said_in_one_line(make_run):
+    text = closing(two_folds(make_run, inference=[{**PAIR, "gain": 0.7}] * 2))
+    assert "from zero 90.0 % agrees with" in line(text, "inference")
+    assert "100 % of the graphs settled in 40 steps" in line(text, "inference")
+    assert "repel" not in text
+
+
+def test_repelling_fixed_points_are_warned_of(make_run):
+    bad = {**PAIR, "from_zero_accuracy": 0.5, "gain": 2.2}
+    text = closing(two_folds(make_run, inference=[bad, {**PAIR, "gain": 0.7}]))
+    assert "differs from" in line(text, "inference")
+    assert "fixed points repel in 1 of 2 units: the Jacobian's gain reaches 2.20" in text
+
+
+def test_units_that_did_not_finish_are_named(make_run):
+    reason = "the Lagrangian\nis \x1b[31mnot finite"
+    text = closing(two_folds(make_run, states=["finished", "diverged"], reason=reason))
+    assert "1 of 2 units did not finish: the means are over the other 1." in text
+    assert "fold-01 diverged: the Lagrangian is [31mnot finite" in text
+    assert line(text, "fold-01").endswith("diverged")
+
+
+def test_an_interrupted_run_says_how_to_go_on(make_run):
+    text = closing(two_folds(make_run, states=["interrupted"] * 2))
+    assert "lpgnn train resume=" in line(text, "continue")
+    assert "there is no result" in text
+    assert "lpgnn eval" not in text
+
+
+def test_units_that_never_started_are_told_from_interrupted_ones(make_run):
+    run = two_folds(make_run, states=["diverged", "finished"])
+    for name in ("result.json", "metrics.csv"):
+        (run.unit("fold-01") / name).unlink()
+    text = closing(run)
+    assert line(text, "fold-01").endswith("not run")
+    assert "resume" not in text
+
+
+def test_many_units_of_several_seeds_are_condensed_by_seed(make_run):
+    curves = [{"test/accuracy": [0.5 + 0.1 * (i // 10)]} for i in range(30)]
+    text = closing(make_run(curves, seeds=3))
+    assert [line(text, f"seed {s}").split()[2] for s in range(3)] == ["50.0", "60.0", "70.0"]
+    assert "fold-" not in text
+
+
+def test_many_folds_show_the_first_and_the_last(make_run):
+    text = closing(make_run([{"test/accuracy": [0.5]} for _ in range(25)]))
+    assert "(15 more)" in text
+    assert "fold-04" in text
+    assert "fold-05" not in text
+    assert "fold-20" in text
+
+
+def test_no_control_characters_in_a_pipe_even_under_force_color(make_run, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = closing(two_folds(make_run, states=["finished", "failed"], reason="\x1b[31mred\x07"))
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_ascii_output_has_no_other_characters(make_run):
+    run = two_folds(make_run, config={"dataset": {"name": "Été"}})
+    summarise(run)
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    closing_table(run, Console(file=file), 1.0)
+    file.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "85.0 +/- 5.0 %" in text
+    assert text.startswith("?t?")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def draw_on_terminal(run, width):
+    summarise(run)
+    file = Terminal()
+    closing_table(run, Console(file=file, width=width), 1.0)
+    return file.getvalue()
+
+
+def test_the_table_fits_eighty_columns_and_commands_stay_whole(make_run, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    run = two_folds(make_run)
+    output = draw_on_terminal(run, width=80)
+    assert "…" not in output
+    assert f"lpgnn eval run={run.path}" in output
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatch, no_color):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    output = draw_on_terminal(two_folds(make_run, states=["finished", "failed"]), width=110)
+    assert "90.0 %" in output
+    assert ("\x1b[31m" in output) != no_color  # red: the failed unit
+
+
+def test_karate_is_named_for_what_it_is(make_run):
+    text = closing(make_run([{"train/accuracy": [0.5, 1.0]}]))
+    assert "train accuracy: all nodes are supervised" in line(text, "last epoch")
+    assert "optimistic" not in text
+    assert "honest" not in text
