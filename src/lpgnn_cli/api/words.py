@@ -10,7 +10,7 @@ from typing import Any, get_origin, get_type_hints
 
 from hydra.core.override_parser.types import Quote, QuotedString
 
-from lpgnn_cli.config.root import SCHEMAS, TrainConfig
+from lpgnn_cli.config.root import TrainConfig, schemas
 from lpgnn_cli.errors import UserError
 
 # Text that Hydra reads as itself.
@@ -50,8 +50,8 @@ def sweep_words(flat: Settings) -> list[str]:
 def list_settings() -> Iterator[str]:
     """The settings whose value is a list."""
     yield from _lists(TrainConfig, "")
-    for group, schemas in SCHEMAS.items():
-        for schema in schemas.values():
+    for group, by_name in schemas().items():
+        for schema in by_name.values():
             yield from _lists(schema, f"{group}.")
 
 

@@ -107,6 +107,7 @@ PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
 
 def schemas() -> dict[str, dict[str, type]]:
     """Every schema by group and name, those of plug-ins included."""
+    load_plugins()
     return PLAIN_SCHEMAS | {group: options.schemas() for group, options in GROUPS.items()}
 
 
