@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from PIL import Image
 from lpgnn_cli.cli import main
 from lpgnn_cli.paper.document import signed, value_text
 from lpgnn_cli.paper.reference import Value, reference_tables
-from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED
+from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder
+
+MakeRun = Callable[..., RunFolder]
 
 MUTAG = [0.9, 0.95, 0.85, 0.9, 0.95, 0.85, 0.9, 0.9, 0.9, 0.9]
 
@@ -74,7 +77,9 @@ def test_a_table_may_stand_behind_a_flag(capsys: pytest.CaptureFixture[str]) -> 
     assert "table=csl" not in text
 
 
-def test_a_run_stands_beside_the_paper(capsys: pytest.CaptureFixture[str], make_run) -> None:
+def test_a_run_stands_beside_the_paper(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
+) -> None:
     make_run("mutag_single", [a - 0.1 for a in MUTAG], middle=MUTAG)
     row = cells(capsys, "table=graph_classification", "--runs")["graph_classification/single/mutag"]
     # The second epoch is the best one on average, the third the last.
@@ -90,7 +95,7 @@ def test_a_run_stands_beside_the_paper(capsys: pytest.CaptureFixture[str], make_
 
 
 def test_the_honest_value_is_compared_where_the_paper_has_a_validation_part(
-    capsys: pytest.CaptureFixture[str], make_run
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
 ) -> None:
     make_run("clique_squared", [0.95] * 5, middle=[0.99] * 5, seeds=5)
     row = cells(capsys, "--runs")["artificial/squared/clique"]
@@ -99,7 +104,7 @@ def test_the_honest_value_is_compared_where_the_paper_has_a_validation_part(
 
 
 def test_columns_of_one_seed_and_of_the_training_part(
-    capsys: pytest.CaptureFixture[str], make_run
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
 ) -> None:
     make_run("enzymes_lp", [0.6] * 10 + [0.7] * 10, seeds=2)
     rows = cells(capsys, "--runs")
@@ -109,7 +114,9 @@ def test_columns_of_one_seed_and_of_the_training_part(
     assert (train["honest"], train["best_epoch"]) == ("100", "")
 
 
-def test_a_modified_run_is_not_that_row(capsys: pytest.CaptureFixture[str], make_run) -> None:
+def test_a_modified_run_is_not_that_row(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
+) -> None:
     make_run("mutag_single", MUTAG, epochs=3)
     rows = cells(capsys, "--runs")
     assert rows["graph_classification/single/mutag"]["state"] == "not run"
@@ -117,14 +124,16 @@ def test_a_modified_run_is_not_that_row(capsys: pytest.CaptureFixture[str], make
     assert "is mutag_single modified, not counted: epochs=3 instead of" in " ".join(text.split())
 
 
-def test_presentation_does_not_matter(capsys: pytest.CaptureFixture[str], make_run) -> None:
+def test_presentation_does_not_matter(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
+) -> None:
     make_run("mutag_single", MUTAG, quiet=True, threads=7, protocol__workers="2", figures=False)
     rows = cells(capsys, "--runs")
     assert rows["graph_classification/single/mutag"]["state"] == "measured"
 
 
 def test_one_run_serves_all_cells_of_the_same_experiment(
-    capsys: pytest.CaptureFixture[str], make_run
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
 ) -> None:
     make_run("imdb_b_k1_lp", [0.7] * 10)
     rows = cells(capsys, "--runs")
@@ -137,7 +146,7 @@ def test_one_run_serves_all_cells_of_the_same_experiment(
 
 
 def test_only_finished_runs_count_and_the_newest_of_them(
-    capsys: pytest.CaptureFixture[str], make_run
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
 ) -> None:
     make_run("mutag_single", [0.8] * 10)
     make_run("mutag_single", [0.9] * 10)
@@ -150,7 +159,7 @@ def test_only_finished_runs_count_and_the_newest_of_them(
     assert "(mutag_single) is interrupted: not counted" in " ".join(text.split())
 
 
-def test_lost_units_are_told(capsys: pytest.CaptureFixture[str], make_run) -> None:
+def test_lost_units_are_told(capsys: pytest.CaptureFixture[str], make_run: MakeRun) -> None:
     make_run("mutag_single", MUTAG, unit_states=[FINISHED] * 9 + [DIVERGED])
     text = report(capsys, "table=graph_classification", "--runs")
     assert "* mutag_single: 1 of 10 units did not finish." in text
@@ -158,7 +167,7 @@ def test_lost_units_are_told(capsys: pytest.CaptureFixture[str], make_run) -> No
 
 
 def test_unreadable_folders_are_passed_over(
-    capsys: pytest.CaptureFixture[str], make_run, runs: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, runs: Path
 ) -> None:
     run = make_run("karate", [1.0])
     (run.path / "folds.csv").write_text("unit,fold\nfold-00,x\n", encoding="utf-8")
@@ -167,7 +176,9 @@ def test_unreadable_folders_are_passed_over(
     assert cells(capsys, "--runs")["karate/lp/karate"]["state"] == "not run"
 
 
-def test_every_format(capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path) -> None:
+def test_every_format(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
+) -> None:
     make_run("mutag_single", MUTAG)
     make_run("mutag_single_control", [a - 0.05 for a in MUTAG])
     for preset in ("imdb_b_k1_lp", "imdb_b_k2_lp", "imdb_b_k1_gin"):
@@ -205,7 +216,7 @@ def test_every_format(capsys: pytest.CaptureFixture[str], make_run, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_store_gives_the_same_values(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:
     run = make_run("mutag_single", MUTAG)
     expected = cells(capsys, "--runs")["graph_classification/single/mutag"]

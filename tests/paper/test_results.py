@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from lpgnn_cli.paper.presets import departures, preset_settings
 from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.paper.results import RUNS, read_notes, thin, write_results
 from lpgnn_cli.runfolder import RunFolder
+
+MakeRun = Callable[..., RunFolder]
 
 MUTAG = [0.9, 0.95, 0.85, 0.9, 0.95, 0.85, 0.9, 0.9, 0.9, 0.9]
 COMMITTED = conf_dir().parent / "results"
@@ -81,7 +84,7 @@ def test_the_committed_results_are_few_small_files_without_leftovers() -> None:
 
 
 def test_collect_keeps_what_the_report_needs_and_nothing_of_the_machine(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:
     make_run("mutag_single", MUTAG, data__root="/secret/place")
     make_run("mutag_single_control", [a - 0.05 for a in MUTAG])
@@ -111,7 +114,7 @@ def test_collect_keeps_what_the_report_needs_and_nothing_of_the_machine(
 
 
 def test_collect_replaces_older_results_and_keeps_the_others(
-    capsys: pytest.CaptureFixture[str], make_run, runs: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, runs: Path
 ) -> None:
     make_run("karate", [0.5])
     make_run("mutag_single", MUTAG)
@@ -124,7 +127,9 @@ def test_collect_replaces_older_results_and_keeps_the_others(
     assert rows["graph_classification/single/mutag"]["state"] == "measured"
 
 
-def test_units_that_were_lost_stay_lost(capsys: pytest.CaptureFixture[str], make_run) -> None:
+def test_units_that_were_lost_stay_lost(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
+) -> None:
     make_run("mutag_single", MUTAG, unit_states=["finished"] * 9 + ["diverged"])
     expected = cells(capsys, "--runs")["graph_classification/single/mutag"]
     report(capsys, "collect")
@@ -134,7 +139,7 @@ def test_units_that_were_lost_stay_lost(capsys: pytest.CaptureFixture[str], make
 
 
 def test_the_states_of_the_karate_club_are_kept_as_one_picture(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:
     for name in ("karate", "karate_control"):
         run: RunFolder = make_run(name, [1.0])
@@ -159,7 +164,7 @@ def test_a_thinned_curve_is_short_and_ends_with_the_last_epoch() -> None:
 
 
 def test_notes_explain_a_row_that_falls_short(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:
     make_run("mutag_single", MUTAG)
     report(capsys, "collect")
@@ -170,7 +175,7 @@ def test_notes_explain_a_row_that_falls_short(
 
 
 def test_a_preset_that_changed_after_its_run_is_told(
-    capsys: pytest.CaptureFixture[str], make_run, tmp_path: Path
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:
     make_run("mutag_single", MUTAG)
     report(capsys, "collect")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from lpgnn_cli.paper.document import find
 from lpgnn_cli.paper.reference import reference_tables
 from lpgnn_cli.paper.runs import runs_in_folders
 from lpgnn_cli.paper.significance import EXACT_PAIRS, Comparison, corrected_t_p, sign_flip_p
-from lpgnn_cli.runfolder import FAILED, FINISHED, runs_root
+from lpgnn_cli.runfolder import FAILED, FINISHED, RunFolder, runs_root
+
+MakeRun = Callable[..., RunFolder]
 
 
 def comparisons(table: str) -> dict[tuple[str, str, str], Comparison]:
@@ -51,7 +54,7 @@ def test_the_correction_is_a_plain_t_test_without_overlap_and_more_careful_with_
     assert corrected_t_p(np.zeros(4), 0.1) == 1
 
 
-def test_rows_are_paired_by_fold(make_run) -> None:
+def test_rows_are_paired_by_fold(make_run: MakeRun) -> None:
     make_run("mutag_single", [0.9] * 9 + [0.8], middle=[0.6] * 10)
     make_run("mutag_single_control", [0.85] * 9 + [0.75], middle=[0.6] * 10)
     comparison = comparisons("graph_classification")["single", "single_control", "mutag"]
@@ -59,14 +62,14 @@ def test_rows_are_paired_by_fold(make_run) -> None:
     assert (test.pairs, round(test.difference, 6), test.p_flips) == (10, 5.0, 2 / 2**10)
 
 
-def test_a_unit_that_one_side_lost_is_no_pair(make_run) -> None:
+def test_a_unit_that_one_side_lost_is_no_pair(make_run: MakeRun) -> None:
     make_run("mutag_single", [0.9] * 10)
     make_run("mutag_single_control", [0.8] * 10, unit_states=[FINISHED] * 8 + [FAILED] * 2)
     comparison = comparisons("graph_classification")["single", "single_control", "mutag"]
     assert comparison.tests["honest"].pairs == 8
 
 
-def test_seeds_of_one_fold_count_once(make_run) -> None:
+def test_seeds_of_one_fold_count_once(make_run: MakeRun) -> None:
     make_run("enzymes_lp", [0.6] * 20, seeds=2)
     make_run("enzymes_gin", [0.5] * 20, seeds=2)
     both = comparisons("enzymes")["lp", "gin", "seed1_test"]
@@ -76,13 +79,13 @@ def test_seeds_of_one_fold_count_once(make_run) -> None:
     assert comparisons("csl")["lp", "gin", "test"].tests["honest"].pairs == 5
 
 
-def test_seeds_of_generated_data_count_each(make_run) -> None:
+def test_seeds_of_generated_data_count_each(make_run: MakeRun) -> None:
     make_run("clique_squared", [0.9, 0.8, 0.85, 0.9, 0.95], seeds=5)
     make_run("clique_squared_control", [0.8, 0.7, 0.75, 0.9, 0.85], seeds=5)
     assert comparisons("artificial")["squared", "control", "clique"].tests["honest"].pairs == 5
 
 
-def test_other_folds_are_not_paired(make_run) -> None:
+def test_other_folds_are_not_paired(make_run: MakeRun) -> None:
     make_run("mutag_single", [0.9] * 10)
     make_run("mutag_multi", [0.9] * 10, folds_of="others")
     comparison = comparisons("graph_classification")["multi", "single", "mutag"]

@@ -50,8 +50,8 @@ def sweep_words(flat: Settings) -> list[str]:
 def list_settings() -> Iterator[str]:
     """The settings whose value is a list."""
     yield from _lists(TrainConfig, "")
-    for group, by_name in schemas().items():
-        for schema in by_name.values():
+    for group, known in schemas().items():
+        for schema in known.values():
             yield from _lists(schema, f"{group}.")
 
 
