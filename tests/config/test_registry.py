@@ -26,7 +26,7 @@ def test_a_declared_option_has_an_implementation(group: str, name: str) -> None:
 
 @pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_every_file_leads_to_an_implementation(group: str, option: str) -> None:
-    needs = {"tu": ["dataset.name=BZR"]}.get(option, [])
+    needs = {"tu": ["dataset.name=BZR"], "graphs": ["dataset.path=mine.npz"]}.get(option, [])
     config = getattr(compose("train", [f"{group}={option}", *needs]), group)
     found = GROUPS[group].of(config)
     assert type(config) is found.settings

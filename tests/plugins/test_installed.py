@@ -111,7 +111,7 @@ def test_help_completion_and_mistakes_are_those_of_any_option(python: Lpgnn) -> 
         "lpgnn: aggregator=gin has no setting keep; aggregator=leaky has.",
     ]
     plugin = "lpgnn-leaky 0.1"
-    assert f"{plugin}: brings aggregator=leaky, g=huber, dataset=rings" in answers["doctor"]
+    assert f"{plugin}: brings aggregator=leaky, dataset=rings, g=huber" in answers["doctor"]
     (row,) = [line for line in answers["data list"].splitlines() if line.startswith("rings")]
     assert plugin in row
     completions = done.stdout.rsplit(">>> ", 2)[1:]

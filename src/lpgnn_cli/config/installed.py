@@ -55,7 +55,7 @@ def _load(entry: EntryPoint) -> Plugin:
             if module == entry.module or module.startswith(f"{entry.module}."):
                 option.origin, option.installed = package, True
                 brought.append(f"{group}={name}")
-    return Plugin(package, tuple(brought))
+    return Plugin(package, tuple(sorted(brought)))
 
 
 def _package(entry: EntryPoint) -> str:

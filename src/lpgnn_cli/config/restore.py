@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 from lpgnn_cli.config.check import check
 from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
-from lpgnn_cli.config.root import SCHEMAS, TrainConfig
+from lpgnn_cli.config.root import PLAIN_SCHEMAS, TrainConfig
 from lpgnn_cli.errors import UserError
 
 # Settings that stored configs may have and that no longer exist.
@@ -30,7 +30,7 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
     config = OmegaConf.structured(TrainConfig)
     try:
         for key, value in plain.items():
-            if key in GROUPS or key in SCHEMAS:
+            if key in GROUPS or key in PLAIN_SCHEMAS:
                 kept = {k: v for k, v in value.items() if f"{key}.{k}" not in RETIRED}
                 schema = _schema(key, kept)
                 kept |= {f.name: ADDED[f"{key}.{f.name}"] for f in _lacking(schema, kept)}
@@ -55,7 +55,7 @@ def _schema(group: str, values: dict[str, Any]) -> type:
             f"the config has {group}={name}, which neither lpgnn nor an installed plug-in has. "
             + " ".join(broken)
         )
-    known = SCHEMAS[group] if options is None else options.schemas()
+    known = PLAIN_SCHEMAS[group] if options is None else options.schemas()
     fitting = {key: schema for key, schema in known.items() if _fits(group, schema, values)}
     if f"_{name}" in fitting and options is not None:
         return fitting[f"_{name}"]

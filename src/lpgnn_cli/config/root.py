@@ -81,7 +81,7 @@ class EvalConfig:
 
 
 # Of the groups that have no registry.
-SCHEMAS: dict[str, dict[str, type]] = {
+PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
     # A sweep has the settings of `lpgnn train` under a root of its own.
     "_schema": {"train": TrainConfig, "sweep": SweepConfig},
     "propagation": {
@@ -107,7 +107,8 @@ SCHEMAS: dict[str, dict[str, type]] = {
 
 def schemas() -> dict[str, dict[str, type]]:
     """Every schema by group and name, those of plug-ins included."""
-    return SCHEMAS | {group: options.schemas() for group, options in GROUPS.items()}
+    load_plugins()
+    return PLAIN_SCHEMAS | {group: options.schemas() for group, options in GROUPS.items()}
 
 
 def register() -> None:
