@@ -15,6 +15,7 @@ REDUCTIONS = ("sum", "mean")
 
 AGGREGATORS: Options[Any] = Options("aggregator", common="_common")
 CONSTRAINTS: Options[Any] = Options("g")
+PROPAGATIONS: Options[Any] = Options("propagation")
 
 
 @AGGREGATORS.declare("gcn", "sage", "none")
@@ -88,7 +89,7 @@ class PropagationConfig:
     # Whether the function G has a part in it.
     uses_g: ClassVar[bool] = False
 
-    name: str = setting(choices=("lagrangian", "fixed_point", "layers"))
+    name: str = setting(choices=PROPAGATIONS.names)
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
 
@@ -102,6 +103,7 @@ class ContractiveConfig(PropagationConfig):
     contraction_strength: float = setting(low=0)
 
 
+@PROPAGATIONS.declare("lagrangian")
 @dataclass
 class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
@@ -127,6 +129,7 @@ class LagrangianConfig(ContractiveConfig):
             )
 
 
+@PROPAGATIONS.declare("fixed_point")
 @dataclass
 class FixedPointConfig(ContractiveConfig):
     """GNN*: iterate the transition to convergence in every epoch."""
@@ -139,6 +142,7 @@ class FixedPointConfig(ContractiveConfig):
     memory: int = setting(low=1)
 
 
+@PROPAGATIONS.declare("layers")
 @dataclass
 class LayersConfig(PropagationConfig):
     """Each transition applied once: an ordinary graph network."""

@@ -84,11 +84,6 @@ class EvalConfig:
 PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
     # A sweep has the settings of `lpgnn train` under a root of its own.
     "_schema": {"train": TrainConfig, "sweep": SweepConfig},
-    "propagation": {
-        "_lagrangian": m.LagrangianConfig,
-        "_fixed_point": m.FixedPointConfig,
-        "_layers": m.LayersConfig,
-    },
     "readout": {"_readout": m.ReadoutConfig},
     "inference": {
         "_lagrangian": m.InferenceConfig,

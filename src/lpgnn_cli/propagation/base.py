@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from lpgnn_cli.config.model import InferenceConfig
+from lpgnn_cli.config.model import PROPAGATIONS, InferenceConfig, PropagationConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
@@ -42,6 +42,20 @@ class Step:
     @classmethod
     def of(cls, scores: Tensor, lagrangian: Tensor, residuals: Sequence[Tensor]) -> Step:
         return cls(scores.detach(), lagrangian.detach(), [r.detach() for r in residuals])
+
+
+Build = Callable[[Network, TrainConfig, Mapping[str, GraphBatch]], "Propagation"]
+B = TypeVar("B", bound=Build)
+
+
+def propagation(name: str, settings: type[PropagationConfig]) -> Callable[[B], B]:
+    """Decorator: `propagation=<name>` is built by this, from a network, the config and the sets."""
+
+    def add(build: B) -> B:
+        PROPAGATIONS.add(name, PropagationConfig, settings, build)
+        return build
+
+    return add
 
 
 class Propagation(ABC):

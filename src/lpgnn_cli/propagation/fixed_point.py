@@ -11,6 +11,7 @@ from lpgnn_cli.config.model import FixedPointConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.network import Network
+from lpgnn_cli.propagation.base import propagation
 from lpgnn_cli.propagation.forward import Forward
 from lpgnn_cli.propagation.solvers import (
     Anderson,
@@ -23,6 +24,7 @@ from lpgnn_cli.propagation.solvers import (
 )
 
 
+@propagation("fixed_point", FixedPointConfig)
 class FixedPoint(Forward):
     """Layers are solved from the lowest one up, each to convergence."""
 

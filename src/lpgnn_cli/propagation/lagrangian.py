@@ -20,12 +20,25 @@ from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.propagation.base import Outcome, Propagation, Step
+from lpgnn_cli.propagation.base import Outcome, Propagation, Step, propagation
 from lpgnn_cli.propagation.forward import Forward
 from lpgnn_cli.propagation.inference import Follower, inference_rule
 from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables
 from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve, towards
 from lpgnn_cli.propagation.variables import Variables
+
+
+@propagation("lagrangian", LagrangianConfig)
+def build_lagrangian(
+    network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
+) -> Propagation:
+    """By the rule of updates that the config asks for."""
+    settings = config.propagation
+    assert isinstance(settings, LagrangianConfig)
+    if settings.states == "frozen":
+        return Frozen(network, config, sets)
+    rule = OneShot if settings.updates == "one_shot" else Gradient
+    return rule(network, config, sets)
 
 
 class Lagrangian(Propagation):
@@ -50,17 +63,6 @@ class Lagrangian(Propagation):
                 zero = network.zero_states(batch)
                 rule = inference_rule(config, config.inference, zero, batch)
                 self.followers[name] = Follower(rule, zero)
-
-    @classmethod
-    def build(
-        cls, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
-    ) -> Propagation:
-        """By the rule of updates that the config asks for."""
-        settings = config.propagation
-        assert isinstance(settings, LagrangianConfig)
-        rules = {"gradient": Gradient, "one_shot": OneShot}
-        rule = Frozen if settings.states == "frozen" else rules[settings.updates]
-        return rule(network, config, sets)
 
     @abstractmethod
     def start(self, batch: GraphBatch) -> Variables:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from lpgnn_cli.config.model import LayersConfig
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.propagation.base import propagation
 from lpgnn_cli.propagation.forward import Forward
 
 
+@propagation("layers", LayersConfig)
 class Layers(Forward):
     """GIN, GCN, GraphSAGE, GAT, or an MLP: there is no state beside what a layer puts out."""
 
