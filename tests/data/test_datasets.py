@@ -227,6 +227,9 @@ KNOWN = {
     "clique": "d3525d33684a1b96",
     "csl": "a24107debbd8bcb4",
     "mutag": "7a3bac3d0ff11c40",
+    "chains": "5522ab49a91bde8d",
+    "ring": "6ceb6d482800d14f",
+    "tree": "378dade9d472ee6f",
 }
 
 
