@@ -14,9 +14,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 
 TargetLevel = Literal["graph", "node"]
+POWER_ITERATIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,38 @@ class GraphBatch:
         graphs = torch.arange(self.num_graphs, device=self.graph_ptr.device)
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every arc has its opposite."""
+        arcs, n = self.arcs, self.num_nodes
+        ahead, back = arcs.source * n + arcs.target, arcs.target * n + arcs.source
+        return torch.equal(ahead.sort().values, back.sort().values)
+
+    @cached_property
+    def spectral_norm(self) -> Tensor:
+        """(G,) an upper bound of |A|, the largest stretch of a vector by a graph's adjacency.
+
+        For a symmetric A it is the spectral radius. Collatz and Wielandt: for B = AᵀA and any
+        positive vector x, |A|² is at most the largest (Bx)_v / x_v; power iteration makes it tight.
+        """
+        of_sources = self.features.new_ones(self.num_nodes, 1)
+        highest = self.features.new_zeros(self.num_graphs)
+        for _ in range(POWER_ITERATIONS):
+            moved = sum_sources(sum_neighbours(of_sources, self.arcs), self.arcs) + of_sources
+            ratio = (moved / of_sources).squeeze(1)
+            highest = torch.zeros_like(highest).scatter_reduce(0, self.graph_of_node, ratio, "amax")
+            of_sources = moved / highest[self.graph_of_node, None]
+            of_sources = of_sources.clamp(min=1e-6)
+        # The identity that was added keeps the vector positive and adds 1 to the ratio.
+        return (highest - 1).clamp(min=0).sqrt()
+
+    @cached_property
+    def inverse_norm(self) -> Tensor:
+        """(N, 1) 1 / |A| of the graph that a node belongs to; 1 where there are no arcs."""
+        norm = self.spectral_norm
+        inverse = torch.where(norm > 0, 1 / norm.clamp(min=1e-12), torch.ones_like(norm))
+        return inverse[self.graph_of_node, None]
+
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
         return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
@@ -131,7 +165,7 @@ class GraphBatch:
         graph_ptr[1:] = sizes.cumsum(0)
         arc_counts = first_arc[graphs + 1] - first_arc[graphs]
         shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
-        return GraphBatch(
+        subset = GraphBatch(
             features=self.features[nodes],
             arcs=Arcs.from_sorted(
                 self.arcs.source[arcs] + shift, self.arcs.target[arcs] + shift, nodes.numel()
@@ -143,6 +177,9 @@ class GraphBatch:
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
+        if "spectral_norm" in self.__dict__:  # a mini-batch need not work it out again
+            subset.__dict__["spectral_norm"] = self.spectral_norm[graphs]
+        return subset
 
     def to(self, device: torch.device | str) -> GraphBatch:
         return replace(

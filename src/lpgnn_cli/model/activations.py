@@ -52,5 +52,9 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
+# The steepest slope, where it is not 1.
+LIPSCHITZ = {"sigmoid": 0.25, "gelu": 1.13}
+
+
 def activation(name: str) -> nn.Module:
     return _ACTIVATIONS[name]()

@@ -7,9 +7,11 @@ summed, which is exact and cheaper: hence `hidden` and `last` beside the usual `
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,6 +23,8 @@ def normalisation(name: str, size: int) -> nn.Module:
         return BatchNorm(size)
     if name == "layer":
         return nn.LayerNorm(size)
+    if name == "unit":
+        return UnitNorm()
     assert name == "none", name
     return nn.Identity()
 
@@ -32,16 +36,26 @@ def linear_layer(in_size: int, out_size: int, bias: bool = True) -> nn.Linear:
         return nn.Linear(in_size, out_size, bias=bias)
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """Evaluation goes by the statistics of the last training pass.
+class UnitNorm(nn.Module):
+    """x / |x|: the direction of a row, however weak it is; zero where there is none."""
 
-    Every pass sees all training graphs, so these are whole; an average over past passes would lag
-    behind the weights, above all while constraints shrink what is normalised. With fewer than two
-    rows there is no variance: those pass by the statistics kept so far.
+    def forward(self, x: Tensor) -> Tensor:
+        # Divided by its largest element first: squares of 1e-30 would vanish.
+        size = x.detach().abs().amax(dim=1, keepdim=True)
+        scaled = x / torch.where(size > 0, size, torch.ones_like(size))
+        length = torch.where(size > 0, scaled.square().sum(dim=1, keepdim=True), 1.0).sqrt()
+        return scaled / length
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Evaluation goes by statistics that are taken for it: see `taking_statistics`.
+
+    With fewer than two rows there is no variance: those pass by the statistics kept so far.
     """
 
     def __init__(self, size: int) -> None:
-        super().__init__(size, momentum=1.0)
+        # No momentum: the plain average over all passes since the statistics were reset.
+        super().__init__(size, momentum=None)
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and input.shape[0] < 2:
@@ -49,6 +63,26 @@ class BatchNorm(nn.BatchNorm1d):
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
         return super().forward(input)
+
+
+@contextmanager
+def taking_statistics(network: nn.Module) -> Iterator[None]:
+    """Inside, passes over the training graphs make the statistics that evaluation goes by.
+
+    Those of a training pass belong to the weights before its step. Evaluated with the weights after
+    it they are stale, and a sum over the nodes of a graph makes that as many times worse.
+    """
+    network.eval()
+    for module in network.modules():
+        if isinstance(module, BatchNorm):
+            module.reset_running_stats()
+            module.train()
+    yield
+    network.eval()
+
+
+def has_statistics(network: nn.Module) -> bool:
+    return any(isinstance(module, BatchNorm) for module in network.modules())
 
 
 class MLP(nn.Module):

@@ -2,7 +2,13 @@
 
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.kernels import backend
-from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming, sum_neighbours
+from lpgnn_cli.ops.messages import (
+    gather_source,
+    gather_target,
+    sum_incoming,
+    sum_neighbours,
+    sum_sources,
+)
 from lpgnn_cli.ops.neighbourhood import Neighbourhood
 from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 
@@ -17,4 +23,5 @@ __all__ = [
     "segment_sum",
     "sum_incoming",
     "sum_neighbours",
+    "sum_sources",
 ]
