@@ -94,13 +94,19 @@ class MLP(nn.Module):
         activation: str = "tanh",
         dropout: float = 0.0,
         norm: str = "none",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         assert len(sizes) >= 2, "an MLP needs the sizes of its input and its output"
-        self.linears = nn.ModuleList(linear_layer(inner, outer) for inner, outer in pairwise(sizes))
+        self.linears = nn.ModuleList(linear_layer(*ends, bias=bias) for ends in pairwise(sizes))
         self.hidden_layers = nn.ModuleList(
             _hidden_layer(size, activation, dropout, norm) for size in sizes[1:-1]
         )
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Of all linear layers, first to last."""
+        return [layer.weight for layer in self.linears if isinstance(layer, nn.Linear)]
 
     @property
     def first(self) -> nn.Linear:

@@ -65,9 +65,7 @@ class Network(nn.Module):
         self.norms = nn.ModuleList(
             normalisation(config.propagation.norm, size) for size in label_sizes[1:]
         )
-        self.readout = Readout(
-            config.readout, self.state_sizes, shape.classes, shape.target_level
-        )
+        self.readout = Readout(config.readout, self.state_sizes, shape.classes, shape.target_level)
 
     def label(self, layer: int, below: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """The node labels of a layer: the features, or what the layer below it hands up."""

@@ -101,7 +101,8 @@ class Ages(Lagrangian):
             return multiplier
         weight = 1 / part.targets.shape[0] if self.settings.loss_reduction == "mean" else 1.0
         length = multiplier.norm(dim=1, keepdim=True)
-        return multiplier * (clip * weight / length.clamp(min=1e-30)).clamp(max=1.0)
+        clipped: Tensor = multiplier * (clip * weight / length.clamp(min=1e-30)).clamp(max=1.0)
+        return clipped
 
     def look(self, name: str, batch: GraphBatch) -> Outcome:
         x = self.network.zero_states(batch)

@@ -146,7 +146,7 @@ class Propagation(ABC):
 
     @property
     def path_free(self) -> bool:
-        """Whether states that persist end where the test phase, from zero, does: by construction."""
+        """Whether states that persist end, by construction, where the test phase from zero ends."""
         return not self.persistent or (self.bound is not None and self.bound.is_proved)
 
     def renew(self, batch: GraphBatch) -> Tensor:

@@ -59,7 +59,9 @@ class OneShot(Lagrangian):
                     self.step_theta()
                     if settings.adjoint:
                         pulled = [row_sizes(state) * gradient(state) for state in x]
-                        now.multipliers.set(_moved(now.multipliers.values, pulled, settings.damping))
+                        now.multipliers.set(
+                            _moved(now.multipliers.values, pulled, settings.damping)
+                        )
                 now.states.set(_moved(x, transits, settings.damping))
         return Step.of(scores, lagrangian, residual)
 
@@ -79,7 +81,8 @@ def row_sizes(x: Tensor) -> Tensor:
     """(N, 1) |x_v|; numbers whose squares vanish still count."""
     largest = x.abs().amax(dim=1, keepdim=True)
     scaled = x / torch.where(largest > 0, largest, torch.ones_like(largest))
-    return largest * scaled.norm(dim=1, keepdim=True)
+    sizes: Tensor = largest * scaled.norm(dim=1, keepdim=True)
+    return sizes
 
 
 @torch.no_grad()

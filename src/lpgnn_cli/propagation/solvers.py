@@ -190,14 +190,14 @@ def residuals(states: Sequence[Tensor], transits: Sequence[Tensor]) -> States:
     return [x - f for x, f in zip(states, transits, strict=True)]
 
 
-def graph_news(differences: Sequence[Tensor], states: Sequence[Tensor], batch: GraphBatch) -> Tensor:
+def graph_news(
+    differences: Sequence[Tensor], states: Sequence[Tensor], batch: GraphBatch
+) -> Tensor:
     """The largest |x_v - f_a,v| / |x_v| over the nodes of each graph, shape (G,)."""
     wanted = torch.cat([r.abs() for r in differences], dim=1).amax(dim=1)
     size = torch.cat([x.abs() for x in states], dim=1).amax(dim=1)
     share = torch.where(wanted > 0, wanted / size, torch.zeros_like(wanted))
-    return share.new_zeros(batch.num_graphs).scatter_reduce(
-        0, batch.graph_of_node, share, "amax"
-    )
+    return share.new_zeros(batch.num_graphs).scatter_reduce(0, batch.graph_of_node, share, "amax")
 
 
 def graph_violation(differences: Sequence[Tensor], batch: GraphBatch) -> Tensor:

@@ -112,12 +112,15 @@ def aggregator(name: str, settings: type[AggregatorConfig] = AggregatorConfig) -
 class BlockMLP(MLP):
     """The MLP h of a transition, on blocks of columns side by side that are never concatenated."""
 
-    def __init__(self, config: AggregatorConfig, columns: Sequence[int], out_size: int) -> None:
+    def __init__(
+        self, config: AggregatorConfig, columns: Sequence[int], out_size: int, bias: bool = True
+    ) -> None:
         super().__init__(
             [sum(columns), *config.hidden, out_size],
             activation=config.activation,
             dropout=config.dropout,
             norm=config.norm,
+            bias=bias,
         )
         self.columns = list(columns)
         self.is_lipschitz = config.norm == "none"
@@ -128,9 +131,7 @@ class BlockMLP(MLP):
         """The first weight, split into the columns of each block."""
         return list(self.first.weight.split_with_sizes(self.columns, dim=1))
 
-    def gain_of(
-        self, blocks: Sequence[int], outputs: int = 1, order: float = 2
-    ) -> Tensor | None:
+    def gain_of(self, blocks: Sequence[int], outputs: int = 1, order: float = 2) -> Tensor | None:
         """An upper bound of the gain from blocks of columns to the output, in a norm by order.
 
         `outputs` are parts of the output, one below the other, that are added up later. A
@@ -139,27 +140,33 @@ class BlockMLP(MLP):
         if not self.is_lipschitz:
             return None
         first = sum_of([operator_norm(self.blocks()[block], order) for block in blocks])
-        for linear in self.linears[1:-1]:
-            first = first * operator_norm(linear.weight, order)
+        for weight in self.weights[1:-1]:
+            first = first * operator_norm(weight, order)
         if len(self.linears) > 1:
-            first = first * sum_of([operator_norm(w, order) for w in self.last.weight.chunk(outputs)])
+            first = first * sum_of(
+                [operator_norm(w, order) for w in self.last.weight.chunk(outputs)]
+            )
         return self.slope * first
 
-    def start_near_identity(self, block: int, outputs: int = 1, output: int = 0) -> None:
+    def start_near_identity(
+        self, block: int, outputs: int = 1, output: int = 0, order: float = 2
+    ) -> None:
         """Make the way from one block to (one part of) the output a projection, at small values.
 
-        All weights after the first are orthogonal then, and those of the block their transpose.
+        All weights after the first are orthogonal then, and those of the block their transpose; in
+        the maximum norm they are parts of the identity, which alone has norm 1 there, too.
         """
+        start = nn.init.orthogonal_ if order == 2 else nn.init.eye_
         weight = self.blocks()[block]
-        if len(self.linears) == 1:
+        if len(self.weights) == 1:
             weight.zero_()
-            weight.chunk(outputs)[output].copy_(torch.eye(*weight.chunk(outputs)[output].shape))
+            nn.init.eye_(weight.chunk(outputs)[output])
             return
-        for linear in self.linears[1:]:
-            nn.init.orthogonal_(linear.weight)
+        for later in self.weights[1:]:
+            start(later)
         way = self.last.weight.chunk(outputs)[output]
-        for linear in reversed(self.linears[1:-1]):
-            way = way @ linear.weight
+        for later in reversed(self.weights[1:-1]):
+            way = way @ later
         weight.copy_(way.t()[:, : weight.shape[1]])
 
     def forward(self, *blocks: Tensor) -> Tensor:

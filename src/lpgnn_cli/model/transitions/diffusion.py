@@ -37,10 +37,7 @@ class Diffusion(Transition):
         self.neighbour_label = sizes.label if sees_neighbours else 0
         self.arc = sizes.arc if sees_neighbours else 0
         columns = [sizes.label, self.neighbour_label, self.arc, self.arc]
-        self.label_way = BlockMLP(config, columns, sizes.out)
-        if not config.bias:
-            for linear in self.label_way.linears:
-                linear.bias = None
+        self.label_way = BlockMLP(config, columns, sizes.out, config.bias)
         self.from_neighbours_OS = nn.Parameter(torch.eye(sizes.out, sizes.state))
         self.from_itself_OS = nn.Parameter(torch.zeros(sizes.out, sizes.state))
         self.from_neighbours_OS.requires_grad_(config.mixing == "learnt")

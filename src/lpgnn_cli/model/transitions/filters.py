@@ -92,4 +92,4 @@ class Median(_Filter):
         return None if signal is None else signal * self.tap_weight_TO.abs().sum(dim=0).max()
 
     def start_near_identity(self) -> None:
-        self.h.start_near_identity(0)
+        self.h.start_near_identity(0, order=torch.inf)

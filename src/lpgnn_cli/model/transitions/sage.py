@@ -46,5 +46,5 @@ class Sage(Transition):
         return self.h.gain_of([0, 2], order=torch.inf)
 
     def start_near_identity(self) -> None:
-        self.h.start_near_identity(2)
+        self.h.start_near_identity(2, order=torch.inf)
         self.h.blocks()[0].zero_()
