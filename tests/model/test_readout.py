@@ -13,7 +13,7 @@ from lpgnn_cli.model.readout import Readout
 def test_nodes_are_normalised_before_they_are_pooled(
     make_batch: Callable[..., GraphBatch],
 ) -> None:
-    words = ["~recipe", "readout=linear", "readout.norm=batch", "readout.scale=0.5"]
+    words = ["recipe=none", "readout=linear", "readout.norm=batch", "readout.scale=0.5"]
     batch = make_batch()
     states = 3 + 7 * torch.randn(batch.num_nodes, 4)
     readout = Readout(compose("train", words).readout, sizes=[4], classes=2).train()
@@ -29,7 +29,7 @@ def test_nodes_are_normalised_before_they_are_pooled(
 def test_dropout_acts_whatever_the_hidden_layers(
     name: str, make_batch: Callable[..., GraphBatch]
 ) -> None:
-    config = compose("train", ["~recipe", f"readout={name}", "readout.dropout=0.5"]).readout
+    config = compose("train", ["recipe=none", f"readout={name}", "readout.dropout=0.5"]).readout
     batch = make_batch()
     states = torch.randn(batch.num_nodes, 64)
     readout = Readout(config, sizes=[64], classes=2)

@@ -88,7 +88,8 @@ def test_the_test_phase_takes_the_steps_of_training(
     found, stats = learner.propagation.infer(
         learner.parts["test"].batch, learner.propagation.config.inference
     )
-    assert stats is not None and stats.steps == AGES
+    assert stats is not None
+    assert stats.steps == AGES
     last = supervised_loss(learner.parts["test"], found.scores, "sum")
     assert float(last.detach()) == pytest.approx(losses[-1], rel=1e-12)
 

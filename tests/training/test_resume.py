@@ -33,7 +33,8 @@ CASES = {
         "optim=sgd",
         "optim.momentum=0.9",
         "lr={theta:1e-3,state:1e-3,multiplier:1e-3}",
-        "propagation.contraction=penalty",
+        "propagation.gain=0.9",
+        "propagation.gain_held_by=penalty",
         "propagation.warmup=2",
         "propagation.rho=1",
     ),
@@ -211,7 +212,7 @@ def test_a_checkpoint_holds_all_that_is_needed(make_config, make_tasks):
     assert torch.equal(content["split"]["test"], task.split.test)
     assert content["shape"]["classes"] == 2
     propagation = content["propagation"]
-    assert set(propagation) == {"network", "theta", "contraction", "training", "followers"}
+    assert set(propagation) == {"network", "theta", "training", "followers"}
     assert set(propagation["followers"]) == {"val", "test"}
     assert propagation["training"]["train"]["states"]["values"][0].shape == (8 * 5, 4)
 

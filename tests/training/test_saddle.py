@@ -12,7 +12,7 @@ from lpgnn_cli.config.model import FixedPointConfig
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation.fixed_point import FixedPoint
-from lpgnn_cli.propagation.lagrangian import OneShot
+from lpgnn_cli.propagation.one_shot import OneShot
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.saddle import constraint_term
 from lpgnn_cli.propagation.solvers import residuals
@@ -21,9 +21,10 @@ EXACT = FixedPointConfig(
     name="fixed_point",
     loss_reduction="sum",
     norm="none",
-    contraction="none",
-    contraction_bound=0.9,
-    contraction_strength=1.0,
+    upper="all",
+    gain=None,
+    gain_held_by="weights",
+    gain_penalty=1.0,
     max_iterations=500,
     tolerance=1e-14,
     backward="unrolled",
