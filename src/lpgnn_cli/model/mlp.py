@@ -40,11 +40,23 @@ class UnitNorm(nn.Module):
     """x / |x|: the direction of a row, however weak it is; zero where there is none."""
 
     def forward(self, x: Tensor) -> Tensor:
-        # Divided by its largest element first: squares of 1e-30 would vanish.
-        size = x.detach().abs().amax(dim=1, keepdim=True)
-        scaled = x / torch.where(size > 0, size, torch.ones_like(size))
-        length = torch.where(size > 0, scaled.square().sum(dim=1, keepdim=True), 1.0).sqrt()
-        return scaled / length
+        there, length = row_lengths(x.detach())
+        # Scaled once more by what has a gradient; ones stand for rows without a direction.
+        scaled = torch.where(there, x / length, 1.0)
+        return torch.where(there, scaled / scaled.norm(dim=1, keepdim=True), 0.0)
+
+
+def row_lengths(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(N, 1) whether there is anything in a row, and its length; 1 where there is nothing.
+
+    Divided by its largest element first, since squares of 1e-30 would vanish. What is so small that
+    its inverse might be no number is nothing.
+    """
+    largest = x.abs().amax(dim=1, keepdim=True)
+    there = largest > torch.finfo(x.dtype).tiny ** 0.75
+    largest = torch.where(there, largest, 1.0)
+    length = largest * (x / largest).norm(dim=1, keepdim=True)
+    return there, torch.where(there, length, 1.0)
 
 
 class BatchNorm(nn.BatchNorm1d):

@@ -18,6 +18,7 @@ from torch import Tensor
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.loss import supervised_loss
+from lpgnn_cli.model.mlp import row_lengths
 from lpgnn_cli.propagation.base import Step
 from lpgnn_cli.propagation.lagrangian import Lagrangian, update_rule
 from lpgnn_cli.propagation.solvers import residuals, towards
@@ -58,7 +59,7 @@ class OneShot(Lagrangian):
                 if epoch > settings.warmup:
                     self.step_theta()
                     if settings.adjoint:
-                        pulled = [row_sizes(state) * gradient(state) for state in x]
+                        pulled = [_relative(state) for state in x]
                         now.multipliers.set(
                             _moved(now.multipliers.values, pulled, settings.damping)
                         )
@@ -77,22 +78,20 @@ def inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
     return sum(products, start=products[0].new_zeros(()))
 
 
-def row_sizes(x: Tensor) -> Tensor:
-    """(N, 1) |x_v|; numbers whose squares vanish still count."""
-    largest = x.abs().amax(dim=1, keepdim=True)
-    scaled = x / torch.where(largest > 0, largest, torch.ones_like(largest))
-    sizes: Tensor = largest * scaled.norm(dim=1, keepdim=True)
-    return sizes
-
-
 @torch.no_grad()
 def _absolute(relative: Sequence[Tensor], transits: Sequence[Tensor]) -> list[Tensor]:
     """lambda_v of the relative multipliers; none where there is no state to move."""
     absolute = []
     for multiplier, transit in zip(relative, transits, strict=True):
-        size = row_sizes(transit)
-        absolute.append(torch.where(size > 0, multiplier / size, torch.zeros_like(multiplier)))
+        there, length = row_lengths(transit)
+        absolute.append(torch.where(there, multiplier / length, 0.0))
     return absolute
+
+
+def _relative(state: Tensor) -> Tensor:
+    """|x_v| lambda_v, for the multiplier that the backward pass left at the state."""
+    there, length = row_lengths(state)
+    return torch.where(there, length * gradient(state), 0.0)
 
 
 def _moved(values: Sequence[Tensor], targets: Sequence[Tensor], damping: float) -> list[Tensor]:
