@@ -128,3 +128,31 @@ def test_closing_compares_persistent_states_with_those_found_from_zero(
     layered = make_learner(make_config("propagation=layers"), train=train, test=test)
     inference = config.inference
     assert close_unit(layered.propagation, layered.parts, inference, tmp_path / "..") == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["propagation.states=frozen"],
+        ["propagation=layers", "layers=2"],
+        ["propagation.updates=ages", "propagation.ages=2"],
+    ],
+)
+def test_statistics_are_those_of_the_weights_that_are_evaluated(
+    words: list[str], make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
+    """After a large step: what training would make of its graphs, evaluation makes of them too."""
+    config = make_config("readout.norm=batch", "propagation.norm=batch", "optim=sgd", *words)
+    config.lr.theta = 3.0
+    learner = make_learner(config, train=make_batch((9, 8, 7)))
+    propagation, batch = learner.propagation, learner.parts["train"].batch
+    learner.train_epoch(1)
+    propagation.take_statistics(batch)
+    evaluated = learner.evaluate("train").outcome.scores
+    propagation.network.train()
+    with torch.no_grad():
+        trained = propagation.look("train", batch).scores
+    # The variance that is kept is the unbiased one, hence the tolerance.
+    size = trained.abs().max()
+    torch.testing.assert_close(evaluated / size, trained / size, rtol=0, atol=0.05)

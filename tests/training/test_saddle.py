@@ -143,7 +143,9 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     )
     system = torch.eye(flat.numel(), dtype=flat.dtype) - jacobian.T
     adjoint = torch.linalg.solve(system, of_x + jacobian.T @ of_f)
-    found = torch.cat([m.detach().flatten() for m in variables.multipliers.values])
+    pairs = zip(variables.multipliers.values, variables.states.values, strict=True)
+    # They are kept relative to the size of the state.
+    found = torch.cat([(m / x.norm(dim=1, keepdim=True)).detach().flatten() for m, x in pairs])
     assert float(adjoint.abs().max()) > 1e-3
     torch.testing.assert_close(found, adjoint, rtol=1e-7, atol=1e-9)
 

@@ -184,7 +184,7 @@ class ReadoutConfig:
     neighbours: bool = setting()
     layers: str = setting(choices=("last", "all"))
     pool: str = setting(choices=REDUCTIONS)
-    scale: float = positive()
+    scale: float | None = positive()
     hidden: list[int] = setting(low=1)
     activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)

@@ -121,6 +121,8 @@ class GraphBatch:
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether every arc has its opposite."""
+        if self.features.is_meta:
+            return False
         arcs, n = self.arcs, self.num_nodes
         ahead, back = arcs.source * n + arcs.target, arcs.target * n + arcs.source
         return torch.equal(ahead.sort().values, back.sort().values)
@@ -190,6 +192,25 @@ class GraphBatch:
             arc_out=self.arc_out.to(device),
             graph_ptr=self.graph_ptr.to(device),
             targets=self.targets.to(device),
+        )
+
+    def both_ways(self) -> GraphBatch:
+        """The same graphs with an arc back, without a label, for every arc that has none."""
+        if self.is_symmetric:
+            return self
+        arcs, n = self.arcs, self.num_nodes
+        back = arcs.target * n + arcs.source
+        missing = ~torch.isin(back, arcs.source * n + arcs.target)
+        nothing = self.arc_in.new_zeros(int(missing.sum()), self.arc_in.shape[1])
+        return GraphBatch.from_arcs(
+            features=self.features,
+            source=torch.cat([arcs.source, arcs.target[missing]]),
+            target=torch.cat([arcs.target, arcs.source[missing]]),
+            arc_labels=torch.cat([self.arc_in, nothing]),
+            graph_ptr=self.graph_ptr,
+            targets=self.targets,
+            target_level=self.target_level,
+            num_classes=self.num_classes,
         )
 
     def with_features(self, features: Tensor) -> GraphBatch:

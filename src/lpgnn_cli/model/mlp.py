@@ -66,8 +66,8 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def __init__(self, size: int) -> None:
-        # No momentum: the plain average over all passes since the statistics were reset.
-        super().__init__(size, momentum=None)
+        # Those of the last pass: it sees all training graphs.
+        super().__init__(size, momentum=1.0)
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training and input.shape[0] < 2:
@@ -79,7 +79,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 @contextmanager
 def taking_statistics(network: nn.Module) -> Iterator[None]:
-    """Inside, passes over the training graphs make the statistics that evaluation goes by.
+    """Inside, the last pass over the training graphs makes the statistics that evaluation goes by.
 
     Those of a training pass belong to the weights before its step. Evaluated with the weights after
     it they are stale, and a sum over the nodes of a graph makes that as many times worse.
@@ -87,7 +87,6 @@ def taking_statistics(network: nn.Module) -> Iterator[None]:
     network.eval()
     for module in network.modules():
         if isinstance(module, BatchNorm):
-            module.reset_running_stats()
             module.train()
     yield
     network.eval()

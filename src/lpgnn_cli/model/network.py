@@ -22,6 +22,8 @@ class DataShape:
     arc_features: int
     classes: int
     target_level: str
+    # The mean number of nodes of a graph.
+    nodes: float
 
     @classmethod
     def of(cls, batch: GraphBatch) -> DataShape:
@@ -30,6 +32,7 @@ class DataShape:
             arc_features=batch.arc_in.shape[1],
             classes=batch.num_classes,
             target_level=batch.target_level,
+            nodes=batch.num_nodes / max(1, batch.num_graphs),
         )
 
 
@@ -65,7 +68,9 @@ class Network(nn.Module):
         self.norms = nn.ModuleList(
             normalisation(config.propagation.norm, size) for size in label_sizes[1:]
         )
-        self.readout = Readout(config.readout, self.state_sizes, shape.classes, shape.target_level)
+        self.readout = Readout(
+            config.readout, self.state_sizes, shape.classes, shape.target_level, shape.nodes
+        )
 
     def label(self, layer: int, below: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """The node labels of a layer: the features, or what the layer below it hands up."""

@@ -22,14 +22,22 @@ class Readout(nn.Module):
     """f_r: normalise, pool (graph-focused), scale, then an MLP to the class scores."""
 
     def __init__(
-        self, config: ReadoutConfig, sizes: Sequence[int], classes: int, target_level: str
+        self,
+        config: ReadoutConfig,
+        sizes: Sequence[int],
+        classes: int,
+        target_level: str,
+        nodes: float,
     ) -> None:
-        """`sizes` are the state sizes of the layers, lowest first."""
+        """`sizes` are the state sizes of the layers, lowest first; `nodes` those of a graph."""
         super().__init__()
         self.config = config
         # auto, as the paper has it: nodes are read at x, graphs at f_a(x).
         auto = "transition" if target_level == "graph" else "state"
         self.source = auto if config.source == "auto" else config.source
+        summed = target_level == "graph" and config.pool == "sum"
+        auto_scale = 1 / nodes if summed else 1.0
+        self.scale = auto_scale if config.scale is None else config.scale
         read = sum(sizes) if config.layers == "all" else sizes[-1]
         read = 2 * read if config.neighbours else read
         self.norm = normalisation(config.norm, read)
@@ -51,5 +59,5 @@ class Readout(nn.Module):
         read_NR = self.norm(read_NR)
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
-        scores: Tensor = self.mlp(self.dropout(self.config.scale * read_NR))
+        scores: Tensor = self.mlp(self.dropout(self.scale * read_NR))
         return scores
