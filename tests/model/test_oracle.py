@@ -35,8 +35,8 @@ def plain_module() -> ModuleType:
 
 
 @pytest.fixture
-def both(plain_module: ModuleType) -> tuple[Any, Any, Part]:
-    """lpgnn's learner and the oracle on MUTAG, with the same weights, states and multipliers."""
+def both(plain_module: ModuleType) -> tuple[Any, Any]:
+    """lpgnn and the oracle on MUTAG, with the same weights, states and multipliers."""
     overrides = ["recipe=none", "dataset=mutag", "aggregator=sum", "g=squared", f"state=[{STATE}]"]
     overrides += [f"aggregator.hidden=[{HIDDEN}]", f"readout.hidden=[{READOUT}]"]
     config = compose("train", [*overrides, "propagation=lagrangian", "precision=float64"])
@@ -48,30 +48,30 @@ def both(plain_module: ModuleType) -> tuple[Any, Any, Part]:
         arc_out=batch.arc_out.double(),
     )
     torch.manual_seed(0)
-    learner: Any = build_propagation(
+    lpgnn: Any = build_propagation(
         config, DataShape.of(batch), {"train": batch}, like=batch.features
     )
     rates = plain_module.LearningRates(config.lr.theta, config.lr.state, config.lr.state)
     oracle = plain_module.PlainLagrangian(
         batch, state=STATE, hidden=HIDDEN, readout=READOUT, lr=rates
     )
-    oracle.copy_weights(learner.network.transitions[0], learner.network.readout.mlp)
-    (x,), (multiplier,) = learner.variables.states.values, learner.variables.multipliers.values
+    oracle.copy_weights(lpgnn.network.transitions[0], lpgnn.network.readout.mlp)
+    (x,), (multiplier,) = lpgnn.variables.states.values, lpgnn.variables.multipliers.values
     with torch.no_grad():
         for mine, other in ((x, oracle.x), (multiplier, oracle.multiplier)):
             other.copy_(mine.copy_(torch.randn_like(mine)).view_as(other))
-    return learner, oracle, Part(batch)
+    return lpgnn, oracle
 
 
-def test_same_lagrangian_and_gradients(both: tuple[Any, Any, Part]) -> None:
-    learner, oracle, part = both
+def test_same_lagrangian_and_gradients(both: tuple[Any, Any]) -> None:
+    lpgnn, oracle = both
     lagrangian, _ = oracle.lagrangian()
     lagrangian.backward()
-    figures = train_epoch(learner, 1, part)
+    figures = train_epoch(lpgnn, 1, Part(oracle.batch))
     torch.testing.assert_close(figures["train/lagrangian"], lagrangian.detach())
 
     # The optimisers moved lpgnn's variables, but the gradients they moved by are still there.
-    network, variables = learner.network, learner.variables
+    network, variables = lpgnn.network, lpgnn.variables
     h = network.transitions[0].h
     x_u, l_u, arc_out, arc_in, x_v, l_v = h.first.weight.grad.split_with_sizes(h.columns, dim=1)
     pairs = [
@@ -92,11 +92,11 @@ def test_same_lagrangian_and_gradients(both: tuple[Any, Any, Part]) -> None:
         torch.testing.assert_close(mine.view_as(other), other, rtol=1e-9, atol=1e-10)
 
 
-def test_same_trajectory(both: tuple[Any, Any, Part]) -> None:
-    learner, oracle, part = both
+def test_same_trajectory(both: tuple[Any, Any]) -> None:
+    lpgnn, oracle = both
     for epoch in range(1, 6):
-        figures = train_epoch(learner, epoch, part)
+        figures = train_epoch(lpgnn, epoch, Part(oracle.batch))
         accuracy = oracle.train_epoch()
         assert figures["train/accuracy"].item() == pytest.approx(accuracy)
-    (x,) = learner.variables.states.values
+    (x,) = lpgnn.variables.states.values
     torch.testing.assert_close(x.detach(), oracle.x.detach(), rtol=0, atol=1e-7)

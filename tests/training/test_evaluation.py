@@ -17,6 +17,8 @@ from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.evaluation import Evaluation, to_floats, violation
 from lpgnn_cli.training.predictions import COLUMNS, write_predictions
 
+from .conftest import MakeBatch, MakeConfig, MakeLearner
+
 RESIDUALS = [
     torch.tensor([[0.1, -0.3], [0.0, 0.2], [-0.4, 0.0], [0.6, 0.0], [0.0, 0.0]]),
     torch.tensor([[1.0], [0.0], [-2.0], [0.5], [0.0]]),
