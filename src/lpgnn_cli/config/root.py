@@ -50,6 +50,7 @@ class TrainConfig:
     tf32: bool = setting()
     evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
+    rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
     name: str | None = setting(affects_results=False)
