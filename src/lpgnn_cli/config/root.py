@@ -51,6 +51,7 @@ class TrainConfig:
     threads: int | None = setting(low=1, affects_results=False)
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
+    evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
     keep_best_on_test: bool = setting(affects_results=False)
     rescore_mb: int = setting(low=0, affects_results=False)
