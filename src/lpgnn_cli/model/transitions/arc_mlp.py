@@ -40,20 +40,20 @@ class ArcMlp(Transition):
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         blocks = self.h.blocks()
         own_NS = state_NS if self.own_state else state_NS[:, :0]
-        source_NH = add_products([state_NS, label_NL], blocks[:2])
-        target_NH = add_products([own_NS, label_NL], blocks[4:], self.h.first.bias)
+        label = batch.as_distinct(label_NL)
+        source_NH = add_products([state_NS, label], blocks[:2])
+        target_NH = add_products([own_NS, label], blocks[4:], self.h.first.bias)
         if self.summed_activation is None:
             summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
         else:
-            kinds = batch.arc_kinds
-            arc_KH = add_products([kinds.out, kinds.into], blocks[2:4]) if kinds.labelled else None
+            arc_KH, kind_A = self._arc_products(blocks[2:4], batch)
             summed_N = sum_activated(
                 source_NH,
                 target_NH,
                 batch.arcs,
                 self.summed_activation,
                 arc_KH=arc_KH,
-                kind_A=kinds.kind,
+                kind_A=kind_A,
             )
         degree_N1 = batch.arcs.in_degree.unsqueeze(1)
         if self.average:
@@ -63,7 +63,20 @@ class ArcMlp(Transition):
         # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
         # is nothing to take the mean of.
         times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
-        return summed_N @ self.h.last.weight.t() + times_N1 * self.h.last.bias
+        product_NO = summed_N @ self.h.last.weight.t()
+        return product_NO.addr_(times_N1.squeeze(1).to(product_NO.dtype), self.h.last.bias)
+
+    def _arc_products(
+        self, weights: list[Tensor], batch: GraphBatch
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The part of arc labels in the first layer, one row per arc or per kind of arc."""
+        size = batch.arc_out.shape[1]
+        if size == 0:
+            return None, None
+        distinct = batch.distinct_arc_labels
+        if distinct is None:
+            return add_products([batch.arc_out, batch.arc_in], weights), None
+        return add_products(distinct.rows.split(size, dim=1), weights), distinct.kind
 
     def _sum_on_arcs(
         self, source_NH: Tensor, target_NH: Tensor, arc_weights: list[Tensor], batch: GraphBatch
