@@ -14,10 +14,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.distinct import DistinctRows
 
 TargetLevel = Literal["graph", "node"]
+POWER_ITERATIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,40 @@ class GraphBatch:
         """The rows [l_(v,u), l_(u,v)], if few of them are distinct."""
         return DistinctRows.of(torch.cat([self.arc_out, self.arc_in], dim=1))
 
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every arc has its opposite."""
+        if self.features.is_meta:
+            return False
+        arcs, n = self.arcs, self.num_nodes
+        ahead, back = arcs.source * n + arcs.target, arcs.target * n + arcs.source
+        return torch.equal(ahead.sort().values, back.sort().values)
+
+    @cached_property
+    def spectral_norm(self) -> Tensor:
+        """(G,) an upper bound of |A|, the largest stretch of a vector by a graph's adjacency.
+
+        For a symmetric A it is the spectral radius. Collatz and Wielandt: for B = AᵀA and any
+        positive vector x, |A|² is at most the largest (Bx)_v / x_v; power iteration makes it tight.
+        """
+        of_sources = self.features.new_ones(self.num_nodes, 1)
+        highest = self.features.new_zeros(self.num_graphs)
+        for _ in range(POWER_ITERATIONS):
+            moved = sum_sources(sum_neighbours(of_sources, self.arcs), self.arcs) + of_sources
+            ratio = (moved / of_sources).squeeze(1)
+            highest = torch.zeros_like(highest).scatter_reduce(0, self.graph_of_node, ratio, "amax")
+            of_sources = moved / highest[self.graph_of_node, None]
+            of_sources = of_sources.clamp(min=1e-6)
+        # The identity that was added keeps the vector positive and adds 1 to the ratio.
+        return (highest - 1).clamp(min=0).sqrt()
+
+    @cached_property
+    def inverse_norm(self) -> Tensor:
+        """(N, 1) 1 / |A| of the graph that a node belongs to; 1 where there are no arcs."""
+        norm = self.spectral_norm
+        inverse = torch.where(norm > 0, 1 / norm.clamp(min=1e-12), torch.ones_like(norm))
+        return inverse[self.graph_of_node, None]
+
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
         return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
@@ -163,6 +199,8 @@ class GraphBatch:
         features, labels = self.distinct_features, self.distinct_arc_labels
         vars(part)["distinct_features"] = features and features.take(nodes)
         vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
+        if "spectral_norm" in self.__dict__:  # a mini-batch need not work it out again
+            part.__dict__["spectral_norm"] = self.spectral_norm[graphs]
         return part
 
     def to(self, device: torch.device | str) -> GraphBatch:
@@ -174,6 +212,25 @@ class GraphBatch:
             arc_out=self.arc_out.to(device),
             graph_ptr=self.graph_ptr.to(device),
             targets=self.targets.to(device),
+        )
+
+    def both_ways(self) -> GraphBatch:
+        """The same graphs with an arc back, without a label, for every arc that has none."""
+        if self.is_symmetric:
+            return self
+        arcs, n = self.arcs, self.num_nodes
+        back = arcs.target * n + arcs.source
+        missing = ~torch.isin(back, arcs.source * n + arcs.target)
+        nothing = self.arc_in.new_zeros(int(missing.sum()), self.arc_in.shape[1])
+        return GraphBatch.from_arcs(
+            features=self.features,
+            source=torch.cat([arcs.source, arcs.target[missing]]),
+            target=torch.cat([arcs.target, arcs.source[missing]]),
+            arc_labels=torch.cat([self.arc_in, nothing]),
+            graph_ptr=self.graph_ptr,
+            targets=self.targets,
+            target_level=self.target_level,
+            num_classes=self.num_classes,
         )
 
     def with_features(self, features: Tensor) -> GraphBatch:
