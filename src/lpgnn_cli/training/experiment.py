@@ -21,7 +21,6 @@ from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
@@ -37,6 +36,7 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
 
 MANY_ARCS = 100_000
@@ -200,7 +200,7 @@ def read_config(run: RunFolder) -> TrainConfig:
 
 def default_name(config: TrainConfig) -> str:
     """The choices that tell runs apart."""
-    words = [config.dataset.name, config.propagation.name, config.aggregator.name]
+    words = [config.dataset.name, *config.propagation.words, config.aggregator.name]
     if config.propagation.uses_g:
         words.append(config.g.name)
     return "-".join([*words, f"k{config.layers}"]).lower()
@@ -237,7 +237,5 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
     result = run.read_result(unit.name)
     if result is None or result.state != FINISHED:
         return False
-    protocol = config.protocol
     waited = result.epochs - result.selected_epoch
-    stopped_early = isinstance(protocol, ValidatedConfig) and waited >= protocol.patience
-    return result.epochs >= config.epochs or stopped_early
+    return result.epochs >= config.epochs or waited >= patience_of(config)
