@@ -59,6 +59,7 @@ _TRAIN_TITLES = {
     OPTIMISTIC_ACCURACY: "train, best",
     PER_FOLD_MAXIMUM_ACCURACY: "train, best of each",
 }
+_INNER_TITLES = {HONEST_ACCURACY: "inner validation"}
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,14 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
     found = []
     best_of = max if board.larger_is_better() else min
     for axis in axes:
-        views = [view for view in board.views.values() if axis in view.job.values]
+        views = [view for view in board.candidates() if axis in view.job.values]
         values = dict.fromkeys(view.job.values[axis] for view in views)
         if len(values) == len(views):  # each job has its own: nothing to average over
             continue
         for value in values:
             reached = [
                 own
-                for view in board.of_state(FINISHED)
+                for view in board.ranked()
                 if view.job.values.get(axis) == value and math.isfinite(own := board.value(view))
             ]
             mean, best = (fmean(reached), best_of(reached)) if reached else (math.nan, math.nan)
@@ -100,7 +101,8 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
 
 def command_line(job: Job) -> str:
     """The `lpgnn train` that repeats a job."""
-    own = [word for word in job.overrides if not word.lstrip("+~").startswith("sweep.")]
+    without = ("sweep.", "protocol.stage=")
+    own = [word for word in job.overrides if not word.lstrip("+~").startswith(without)]
     return shlex.join(["lpgnn", "train", *own])
 
 
@@ -134,7 +136,7 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
 def header_of(board: Board, axes: Sequence[str]) -> list[str]:
     """The column that jobs are sorted by is marked; accuracies are what they are called."""
     metric = board.metric_name()
-    names = _TRAIN_TITLES if _all_supervised(board) else _TITLES
+    names = _titles(board)
     columns = [f"{title} ▾" if name == metric else title for name, title in names.items()]
     other = [f"{metric} ▾"] if metric not in names else []
     return ["rank", "job", *axes, *other, *columns, "violation", "time"]
@@ -143,7 +145,15 @@ def header_of(board: Board, axes: Sequence[str]) -> list[str]:
 def effect_title(board: Board) -> str:
     """What the effects of the axes are on, and what kind of figure that is."""
     metric = board.metric_name()
+    if board.outer_folds:
+        return f"{metric} of the inner validation parts"
     return f"{metric} (optimistic: chosen on test parts)" if is_optimistic(metric) else metric
+
+
+def _titles(board: Board) -> dict[str, str]:
+    if board.outer_folds:
+        return _INNER_TITLES
+    return _TRAIN_TITLES if _all_supervised(board) else _TITLES
 
 
 def _all_supervised(board: Board) -> bool:
@@ -153,16 +163,19 @@ def _all_supervised(board: Board) -> bool:
 
 def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
     summary = view.summary
-    is_shown = board.metric_name() in _TITLES
+    titles = _titles(board)
+    figures = {
+        HONEST_ACCURACY: summary.honest,
+        PERSISTENT_ACCURACY: summary.persistent,
+        OPTIMISTIC_ACCURACY: summary.optimistic,
+        PER_FOLD_MAXIMUM_ACCURACY: summary.per_fold_maximum,
+    }
     return [
         str(rank),
         str(view.job.number),
         *(view.job.values.get(axis, "") for axis in axes),
-        *([] if is_shown else [board.text(board.value(view))]),
-        _accuracy(summary, summary.honest),
-        _accuracy(summary, summary.persistent),
-        _accuracy(summary, summary.optimistic),
-        _accuracy(summary, summary.per_fold_maximum),
+        *([] if board.metric_name() in titles else [board.text(board.value(view))]),
+        *(_accuracy(summary, figures[name]) for name in titles),
         compact(summary.violation.get(TRAIN, math.nan)),
         duration(summary.seconds),
     ]
