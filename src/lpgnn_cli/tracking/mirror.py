@@ -36,7 +36,7 @@ from lpgnn_cli.tracking.table import GrowingTable
 
 RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
-_PARENT_FILES = (
+PARENT_FILES = (
     "config.yaml",
     "run.json",
     "summary.json",
@@ -45,7 +45,7 @@ _PARENT_FILES = (
     "leaderboard.csv",
     "leaderboard.md",
 )
-_UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv", "best.pt")
+UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv", "best.pt")
 
 Row = Mapping[str, float]
 
@@ -206,7 +206,7 @@ class _Pass:
         else:
             self._set_status(child, RUNNING, None)
         if self.ended:
-            files = [self.run.unit(unit.name) / name for name in _UNIT_FILES]
+            files = [self.run.unit(unit.name) / name for name in UNIT_FILES]
             self._send_files(child, files, None)
 
     def _send_parent_results(self) -> None:
@@ -217,7 +217,7 @@ class _Pass:
         points = [(k, float(v), ended, 0) for k, v in own.items() if isinstance(v, int | float)]
         tags = {k: v for k, v in own.items() if isinstance(v, str)}
         self._send_results(parent, points, tags)
-        self._send_files(parent, [self.run.path / name for name in _PARENT_FILES], None)
+        self._send_files(parent, [self.run.path / name for name in PARENT_FILES], None)
         self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
         # A folder that nobody writes to, yet says "running", is of a run that was killed.
         state = self.record.state if self.record.state != RUNNING else INTERRUPTED

@@ -16,6 +16,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import HoldoutConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, flip_signs
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Propagation, build_propagation
 from lpgnn_cli.runfolder import (
@@ -28,7 +29,7 @@ from lpgnn_cli.runfolder import (
     Unit,
     UnitResult,
 )
-from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
@@ -78,7 +79,7 @@ class UnitFit:
         self.task = task
         self.config = task.config
         self.run = RunFolder(task.run)
-        self.folder = self.run.unit(task.unit.name)
+        self.folder = self.run.make_unit(task.unit.name)
         self.device = torch.device(task.device)
         torch.set_num_threads(task.threads)
         torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
@@ -106,8 +107,20 @@ class UnitFit:
         self.best: dict[str, Any] | None = None
         last, best = self.folder / "last.pt", self.folder / "best.pt"
         if last.is_file():
-            self._load(load_checkpoint(last))
-            self.best = load_checkpoint(best) if best.is_file() else None
+            with reading(last):
+                self._load(self._own(last))
+            self.best = self._own(best) if best.is_file() else None
+
+    def _own(self, path: Path) -> dict[str, Any]:
+        """A checkpoint of this unit: the same fold and seed of the same data."""
+        content = load_checkpoint(path)
+        for what in ("unit", "dataset_fingerprint", "split_fingerprint"):
+            if content.get(what) != self._setting[what]:
+                raise UserError(
+                    f"{path} is the checkpoint of something else: its {what.replace('_', ' ')} is "
+                    f"{content.get(what)}, not {self._setting[what]}."
+                )
+        return content
 
     @property
     def holdout(self) -> HoldoutConfig | None:

@@ -20,7 +20,8 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
-from lpgnn_cli.training.checkpoint import load_checkpoint
+from lpgnn_cli.stored import record_from
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import agreement, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.parts import make_parts, place
@@ -45,14 +46,18 @@ class TrainedUnit:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
-        self.config: TrainConfig = restore_config(self.content["config"])
-        # What the states in the checkpoint were found by; the test phase may be asked to go another
-        # way.
-        self.inference = inference or self.config.inference
-        self.unit = Unit(**self.content["unit"])
-        self.epoch = int(self.content["progress"]["epoch"])
-        self.shape = DataShape(**self.content["shape"])
-        self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+        with reading(path):
+            self.config: TrainConfig = restore_config(self.content["config"], str(path))
+            # What the states in the checkpoint were found by; the test phase may be asked to go
+            # another way.
+            self.inference = inference or self.config.inference
+            self.unit = record_from(Unit, self.content["unit"], path)
+            self.epoch = int(self.content["progress"]["epoch"])
+            self.shape = DataShape(**self.content["shape"])
+            self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+        folder = path.absolute().parent
+        if folder.parent.name == "units" and folder.name != self.unit.name:
+            raise UserError(f"{path} is the checkpoint of {self.unit.name}, not of {folder.name}.")
 
     def rescore(self, data_root: str | None) -> Score:
         """The test part it was scored on in training, at the states of the checkpoint."""
@@ -63,15 +68,16 @@ class TrainedUnit:
                 f"{self.path} was trained on other data than {dataset.name} is here: the "
                 "fingerprints differ; point data.root at the data it was trained on."
             )
-        split = Split(**self.content["split"])
-        parts = make_parts(self.config, dataset, split, self.scaler, self.device)
-        propagation = build_propagation(
-            self.config,
-            self.shape,
-            {name: part.batch for name, part in parts.items()},
-            like=parts["train"].batch.features,
-        )
-        propagation.load_state_dict(self.content["propagation"])
+        with reading(self.path):
+            split = Split(**self.content["split"])
+            parts = make_parts(self.config, dataset, split, self.scaler, self.device)
+            propagation = build_propagation(
+                self.config,
+                self.shape,
+                {name: part.batch for name, part in parts.items()},
+                like=parts["train"].batch.features,
+            )
+            propagation.load_state_dict(self.content["propagation"])
         name = scored_part(parts)
         evaluation = Evaluation.of(propagation, name, parts[name])
         return Score(
@@ -103,8 +109,9 @@ class TrainedUnit:
 
     def infer(self, batch: GraphBatch) -> tuple[Outcome, SolveStats | None]:
         """The test phase on graphs that are placed and scaled; their targets are not looked at."""
-        propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
-        propagation.network.load_state_dict(self.content["propagation"]["network"])
+        with reading(self.path):
+            propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
+            propagation.network.load_state_dict(self.content["propagation"]["network"])
         return propagation.infer(batch, self.inference)
 
     def _check_shape(self, dataset: Dataset) -> None:
