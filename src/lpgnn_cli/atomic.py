@@ -15,6 +15,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        # A disk that is full does not say for which file.
+        error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -13,9 +13,7 @@ def checked_name(what: str, name: object) -> str:
     """`name`, if it can name one file or folder in another one, and never leads out of that."""
     if not _is_safe(name):
         shown = ascii(name).strip("'")[:LONGEST]
-        raise UserError(
-            f"{what}={shown} cannot name a folder: use letters, digits, - and _."
-        )
+        raise UserError(f"{what}={shown} cannot name a folder: use letters, digits, - and _.")
     return str(name)
 
 

@@ -165,11 +165,14 @@ def make_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(
-            f"{path} cannot be made: {error.strerror}; set LPGNN_RUNS to a folder that can be "
-            "written."
-        ) from error
+        raise _cannot_make(path, error) from error
     return path
+
+
+def _cannot_make(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path} cannot be made: {error.strerror}; set LPGNN_RUNS to a folder that can be written."
+    )
 
 
 class RunFolder:
@@ -191,6 +194,8 @@ class RunFolder:
                 path.mkdir()
             except FileExistsError:
                 continue
+            except OSError as error:
+                raise _cannot_make(path, error) from error
             return cls(path)
         raise UserError(f"{parent} holds too many runs named {stem}; set another name=.")
 
