@@ -47,11 +47,38 @@ def test_classes_of_nodes(small: dict[str, Any], make_graphs: MakeGraphs) -> Non
     assert [fold.name for fold in one.folds] == ["fold-00"]
 
 
+def test_masks_of_nodes_become_folds(
+    small: dict[str, Any], make_graphs: MakeGraphs, runs: Path
+) -> None:
+    small["protocol"] = {"workers": 1}
+    (graph,) = make_graphs(level="node", count=1)
+    places = torch.arange(5)[:, None]
+    graph.train_mask = places % 5 < torch.tensor([2, 3])
+    graph.val_mask = (places == 3) & torch.tensor([True, True])
+    graph.test_mask = places % 5 == 4
+    with pytest.raises(lpgnn.UserError, match="the masks must be as many for each part"):
+        lpgnn.train(dataset=graph, **small)
+    graph.test_mask = graph.test_mask.expand(5, 2)
+    run = lpgnn.train(dataset=graph, **small)
+    assert run.config["protocol"]["name"] == "masks"
+    assert [fold.name for fold in run.folds] == ["fold-00", "fold-01"]
+    assert lpgnn.train(resume=run, epochs=4).folds[1].epochs == 4
+    graph.val_mask, graph.train_mask = places == 2, places < 2
+    graph.test_mask = places > 2
+    one = lpgnn.train(dataset=graph, **small)
+    assert [fold.name for fold in one.folds] == ["fold-00"]
+    assert len(list((runs / "graphs").iterdir())) == 2, "other masks are another file"
+    del graph.val_mask
+    with pytest.raises(lpgnn.UserError, match="lacks val_masks"):
+        lpgnn.train(dataset=graph, **small)
+
+
 def test_a_file_holds_what_was_saved(make_graphs: MakeGraphs, tmp_path: Path) -> None:
     for level in ("graph", "node"):
         batch = lpgnn.from_pyg(make_graphs(level=level))
         lpgnn.save_graphs(batch, tmp_path / "mine.npz")
-        assert read_graphs(tmp_path / "mine.npz").fingerprint() == batch.fingerprint()
+        stored, _ = read_graphs(tmp_path / "mine.npz")
+        assert stored.fingerprint() == batch.fingerprint()
 
 
 def test_numpy_writes_such_a_file_and_a_notebook_may_rewrite_it(
@@ -67,7 +94,7 @@ def test_numpy_writes_such_a_file_and_a_notebook_may_rewrite_it(
     np.savez(tmp_path / "mine.npz", **arrays)
     small |= {"dataset": "graphs", "dataset.path": "mine.npz"}
     first = lpgnn.train(**small)
-    batch = read_graphs(tmp_path / "mine.npz")
+    batch, _ = read_graphs(tmp_path / "mine.npz")
     assert (batch.num_graphs, batch.num_arcs, batch.target_level) == (8, 24, "graph")
     np.savez(tmp_path / "mine.npz", **arrays | {"features": 3 * arrays["features"] ** 2})
     second = lpgnn.train(**small)

@@ -60,7 +60,7 @@ def train_config() -> Callable[..., TrainConfig]:
 def dataset_config(train_config: Callable[..., TrainConfig]) -> Callable[..., DatasetConfig]:
     """The config of a dataset by name, with changes."""
 
-    def make(name: str, **changes: Any) -> DatasetConfig:
+    def make(name: str, /, **changes: Any) -> DatasetConfig:
         return dataclasses.replace(train_config(f"dataset={name}").dataset, **changes)
 
     return make

@@ -27,6 +27,7 @@ def run(capsys: pytest.CaptureFixture[str], no_data_folder: None) -> Run:
 
 def test_list(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "NCI1.zip").write_bytes(b"")
+    (tmp_path / "cora.npz").write_bytes(b"")
     (tmp_path / "ENZYMES").mkdir()
     (tmp_path / "ENZYMES" / "ENZYMES_A.txt").write_text("")
     monkeypatch.setenv("LPGNN_DATA", str(tmp_path))
@@ -34,11 +35,12 @@ def test_list(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert code == 0
     assert out == run("list")[1]
     rows = {line.split()[0]: line.split() for line in out.splitlines()}
-    names = [*CATALOGUE, "tu", "graphs"]
+    names = [*CATALOGUE, "tu", "graphs", "nodes"]
     assert list(rows)[1:-1] == names
     assert rows["nci1"][1:5] == ["4,110", "122,747", "265,506", "2"]
-    assert [n for n in names if rows[n][-1] == "yes"] == ["nci1", "enzymes"]
-    assert [n for n in names if rows[n][-1] == "no"] == ["ptc", "proteins", "imdb_b", "imdb_m"]
+    assert [n for n in names if rows[n][-1] == "yes"] == ["nci1", "enzymes", "cora"]
+    missing = ["ptc", "proteins", "imdb_b", "imdb_m", "citeseer", "minesweeper", "chameleon"]
+    assert [n for n in names if rows[n][-1] == "no"] == missing
     assert str(tmp_path) in out
 
 
@@ -69,6 +71,17 @@ def test_describe_with_settings(run: Run, write_tu: Callable[..., Path]) -> None
     assert "dataset.name" in err
 
 
+def test_describe_says_what_is_scored_and_split(run: Run) -> None:
+    code, out, _ = run("describe", "ring", "dataset.graphs=10", "dataset.held_out=5")
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "components 20" in lines
+    assert "targets 5 classes of nodes (4, 4, 4, 4, 4)" in lines
+    assert "splits 1 of the graphs (10/5/5)" in lines
+    lines = [" ".join(line.split()) for line in run("describe", "chains")[1].splitlines()]
+    assert "splits 1 of the nodes (200/400/3,400 in the first)" in lines
+
+
 def test_prepare(run: Run) -> None:
     code, out, _ = run("prepare", "mutag", "karate")
     assert code == 0
@@ -90,7 +103,7 @@ def test_a_typo_is_found_before_any_work(run: Run) -> None:
     assert err == "lpgnn: there is no dataset nci. Did you mean nci1?\n"
     code, _, err = run("describe", "zzz")
     assert code == 2
-    assert "Datasets: clique, csl, enzymes," in err
+    assert "Datasets: chains, chameleon, citeseer, clique," in err
 
 
 def test_no_network_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,15 @@ HERE = {
     "clique": (300, 2100, None, 2, 1, 1, 0),
     "csl": (150, 6150, 24600, 10, 20, 0, 0),
     "mutag": (188, 3371, 7442, 2, 7, 0, 4),
+    "chains": (40, 4000, 7920, 2, 100, 0, 0),
+    "ring": (700, 21000, 42000, 5, 5, 0, 0),
+    "tree": (10000, 310000, 300000, 16, 32, 0, 0),
+}
+NODES = {
+    "cora": (1, 2708, 10556, 7, 1433, 0, 0),
+    "citeseer": (1, 3327, 9104, 6, 3703, 0, 0),
+    "minesweeper": (1, 10000, 78804, 2, 7, 0, 0),
+    "chameleon": (1, 890, 17708, 5, 2325, 0, 0),
 }
 
 
@@ -93,9 +102,19 @@ def test_counts_of_the_real_ones(dataset_config: Configs, shared_data: Path, nam
     assert lonely == {"nci1": 428, "proteins": 5, "enzymes": 106}.get(name, 0)
 
 
+@pytest.mark.parametrize("name", NODES)
+def test_counts_of_the_files_of_nodes(
+    dataset_config: Configs, shared_data: Path, name: str
+) -> None:
+    if not (shared_data.parent / "node").is_dir():
+        pytest.skip("the files of nodes are not beside LPGNN_DATA")
+    assert counts(load_dataset(dataset_config(name), str(shared_data), 0)) == NODES[name]
+
+
 def test_the_catalogue_has_the_published_numbers() -> None:
-    assert list(CATALOGUE) == [*list(HERE)[:5], *REAL]
-    for name, expected in {**REAL, **HERE}.items():
+    published = {**REAL, **HERE, **NODES}
+    assert set(CATALOGUE) == set(published)
+    for name, expected in published.items():
         entry = CATALOGUE[name]
         if name != "ptc":
             assert (entry.graphs, entry.nodes, entry.arcs, entry.classes) == expected[:4]
@@ -208,6 +227,9 @@ KNOWN = {
     "clique": "d3525d33684a1b96",
     "csl": "a24107debbd8bcb4",
     "mutag": "7a3bac3d0ff11c40",
+    "chains": "5522ab49a91bde8d",
+    "ring": "6ceb6d482800d14f",
+    "tree": "378dade9d472ee6f",
 }
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.datasets.graphs import save_graphs as write_graphs
-from lpgnn_cli.data.pyg import from_pyg
+from lpgnn_cli.data.masks import Masks
+from lpgnn_cli.data.pyg import from_pyg, masks_of
 from lpgnn_cli.runfolder import runs_root
 
 
 def save_graphs(graphs: Any, path: str | Path) -> None:
     """Write PyTorch Geometric graphs, or a GraphBatch, for `lpgnn train dataset=graphs`."""
-    write_graphs(as_batch(graphs), Path(path))
+    write_graphs(as_batch(graphs), Path(path), masks_in(graphs))
 
 
 def with_stored_graphs(words: Sequence[str], flat: dict[str, Any]) -> dict[str, Any]:
@@ -27,12 +28,17 @@ def with_stored_graphs(words: Sequence[str], flat: dict[str, Any]) -> dict[str, 
     if dataset is None or _is_named(dataset):
         return flat
     batch = as_batch(dataset)
-    path = runs_root() / "graphs" / f"{batch.fingerprint()[:20]}.npz"
+    masks = masks_in(dataset)
+    name = batch.fingerprint()[:20] + (f"-{masks.fingerprint()[:8]}" if masks else "")
+    path = runs_root() / "graphs" / f"{name}.npz"
     if not path.is_file():
-        write_graphs(batch, path)
+        write_graphs(batch, path, masks)
     flat = {**flat, "dataset": "graphs", "dataset.path": path}
-    if batch.num_graphs == 1 and not any(word.startswith("protocol=") for word in words):
-        flat.setdefault("protocol", "transductive")
+    if not any(word.startswith("protocol=") for word in words):
+        if masks is not None:
+            flat.setdefault("protocol", "masks")
+        elif batch.num_graphs == 1:
+            flat.setdefault("protocol", "transductive")
     return flat
 
 
@@ -41,6 +47,11 @@ def as_batch(graphs: Any) -> GraphBatch:
         graphs.validate()
         return graphs
     return from_pyg(graphs)
+
+
+def masks_in(graphs: Any) -> Masks | None:
+    """The splits of nodes that graphs bring along; a GraphBatch has none."""
+    return None if isinstance(graphs, GraphBatch) else masks_of(graphs)
 
 
 def _is_named(dataset: Any) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from lpgnn_cli.data import Dataset
+    from lpgnn_cli.data import Dataset, GraphBatch
 
 BINS = 12
 BAR_WIDTH = 40
@@ -73,10 +73,10 @@ def _list() -> None:
 
     from lpgnn_cli.config.dataset import DATASETS
     from lpgnn_cli.config.installed import load_plugins
+    from lpgnn_cli.data import node_files, sources
     from lpgnn_cli.data.catalogue import CATALOGUE, COLLECTION
-    from lpgnn_cli.data.sources import data_folder, find_on_disk
 
-    folder = data_folder(None)
+    folder = sources.data_folder(None)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("dataset")
     for heading in ("graphs", "nodes", "arcs", "classes"):
@@ -85,10 +85,12 @@ def _list() -> None:
         table.add_column(heading)
     for name, entry in CATALOGUE.items():
         counts = (entry.graphs, entry.nodes, entry.arcs, entry.classes)
-        if entry.source != COLLECTION:
-            on_disk = "-"
+        if entry.source == COLLECTION:
+            on_disk = "yes" if sources.find_on_disk(entry.tu_name or "", folder) else "no"
+        elif entry.source in (node_files.BY_HAND, node_files.DOWNLOAD):
+            on_disk = "yes" if node_files.find_on_disk(name, None) else "no"
         else:
-            on_disk = "yes" if find_on_disk(entry.tu_name or "", folder) else "no"
+            on_disk = "-"
         shown = ["varies" if count is None else f"{count:,}" for count in counts]
         table.add_row(name, *shown, entry.features, entry.source, on_disk)
     load_plugins()
@@ -97,6 +99,7 @@ def _list() -> None:
             table.add_row(name, *[""] * 4, "", option.origin, "-")
     table.add_row("tu", *[""] * 4, "any", "dataset.name= [dataset.path=]", "")
     table.add_row("graphs", *[""] * 4, "any", "dataset.path=", "")
+    table.add_row("nodes", *[""] * 4, "any", "dataset.path=", "")
     _print(table, f"Data folder: {folder}")
 
 
@@ -114,15 +117,19 @@ def _describe(name: str, settings: Sequence[str]) -> None:
 
     dataset = _load(name, settings)
     batch = dataset.batch
-    classes = torch.bincount(batch.targets, minlength=batch.num_classes).tolist()
+    targets = batch.targets if dataset.scored is None else batch.targets[dataset.scored]
+    classes = torch.bincount(targets, minlength=batch.num_classes).tolist()
     features = batch.features.shape[1]
     sizes, degrees = batch.graph_ptr.diff(), batch.arcs.in_degree
+    isolated = int(((degrees == 0) & (batch.arcs.source_ptr.diff() == 0)).sum())
     lines = {
         "graphs": f"{batch.num_graphs:,}",
-        "nodes": f"{batch.num_nodes:,} ({int((degrees == 0).sum()):,} without arcs)",
+        "components": f"{components(batch):,}",
+        "nodes": f"{batch.num_nodes:,} ({isolated:,} without arcs)",
         "arcs": f"{batch.num_arcs:,}",
         "targets": f"{batch.num_classes} classes of {batch.target_level}s "
         f"({', '.join(f'{count:,}' for count in classes)})",
+        **_splits(dataset),
         "features": f"{features} ({int(dataset.continuous.sum())} continuous, "
         f"{dataset.positional} positional)",
         "arc labels": f"{batch.arc_in.shape[1]}",
@@ -131,6 +138,29 @@ def _describe(name: str, settings: Sequence[str]) -> None:
     width = max(map(len, lines)) + 2
     _print(dataset.name, *(f"  {key:<{width}}{value}" for key, value in lines.items()))
     _print("", "nodes of a graph", *histogram(sizes), "", "arcs into a node", *histogram(degrees))
+
+
+def _splits(dataset: Dataset) -> dict[str, str]:
+    """Those that the dataset brings along: of its nodes, or of its graphs."""
+    if dataset.masks is not None:
+        masks = (dataset.masks.train, dataset.masks.val, dataset.masks.test)
+        sizes = "/".join(f"{int(mask[0].sum()):,}" for mask in masks)
+        return {"splits": f"{masks[0].shape[0]} of the nodes ({sizes} in the first)"}
+    if dataset.parts is not None:
+        sizes = "/".join(f"{len(dataset.parts[part]):,}" for part in ("train", "val", "test"))
+        return {"splits": f"1 of the graphs ({sizes})"}
+    return {}
+
+
+def components(batch: GraphBatch) -> int:
+    """How many sets of nodes have no arc between them."""
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = (batch.arcs.source.numpy(), batch.arcs.target.numpy())
+    shape = (batch.num_nodes, batch.num_nodes)
+    return int(connected_components(coo_array((np.ones(batch.num_arcs), ends), shape))[0])
 
 
 def histogram(values: Tensor) -> list[str]:

@@ -13,7 +13,7 @@ from omegaconf import MISSING
 from lpgnn_cli.config.fields import Choices, Range
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
-from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.names import checked_name
 
@@ -109,7 +109,9 @@ def _device(config: TrainConfig) -> Iterator[str]:
 
 def _holdout_shares(config: TrainConfig) -> Iterator[str]:
     protocol = config.protocol
-    if isinstance(protocol, HoldoutConfig) and protocol.validation + protocol.test >= 1:
+    if not isinstance(protocol, HoldoutConfig | MasksConfig):
+        return
+    if (protocol.validation or 0) + (protocol.test or 0) >= 1:
         yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
 
 

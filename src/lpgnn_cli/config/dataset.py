@@ -78,6 +78,63 @@ class GraphsConfig(DatasetConfig):
     path: str = setting()
 
 
+@DATASETS.declare("nodes")
+@dataclass
+class NodesConfig(DatasetConfig):
+    """One graph with classes of nodes, in a file: by path, or by name from the data folder."""
+
+    path: str | None = setting()
+    directed: bool = setting()
+    normalise_rows: bool = setting()
+
+
+@DATASETS.declare("chains")
+@dataclass
+class ChainsConfig(DatasetConfig):
+    """Chains whose class is written on their first node alone."""
+
+    classes: int = setting(low=2)
+    chains: int = setting(low=1)
+    length: int = setting(low=2)
+    columns: int = setting(low=2)
+    labelled: float = setting(low=0, low_open=True, high=1, high_open=True)
+    validation: float = setting(low=0, low_open=True, high=1, high_open=True)
+    directed: bool = setting()
+
+    def disagreements(self) -> Iterator[str]:
+        if self.columns < self.classes:
+            yield f"dataset.columns must be at least dataset.classes ({self.classes})."
+        if self.labelled + self.validation >= 1:
+            yield "dataset.labelled and dataset.validation leave nothing to test: lower one."
+
+
+@dataclass
+class TransferConfig(DatasetConfig):
+    """Graphs of one shape, each with one node that must answer for a distant one."""
+
+    graphs: int = setting(low=1)
+    held_out: int = setting(low=1)
+    directed: bool = setting()
+
+
+@DATASETS.declare("ring")
+@dataclass
+class RingConfig(TransferConfig):
+    """Ring transfer: the class is written on the opposite node."""
+
+    nodes: int = setting(low=2)
+    classes: int = setting(low=2)
+    between: float = setting()
+
+
+@DATASETS.declare("tree")
+@dataclass
+class TreeConfig(TransferConfig):
+    """Neighbours match: the root must answer with the value of the leaf that has its key."""
+
+    depth: int = setting(low=1, high=10)
+
+
 @dataclass
 class DataConfig:
     """Where datasets live on disk."""

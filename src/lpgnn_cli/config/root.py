@@ -94,6 +94,7 @@ PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
         "_kfold": t.KFoldConfig,
         "_holdout": t.HoldoutConfig,
         "_transductive": t.TransductiveConfig,
+        "_masks": t.MasksConfig,
     },
     "optim": {"_optim": t.OptimConfig, "_sgd": t.SgdConfig},
     "tracking": {"_none": k.TrackingConfig, "_mlflow": k.MlflowConfig},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lpgnn_cli.config.fields import positive, setting
 
@@ -11,7 +13,10 @@ from lpgnn_cli.config.fields import positive, setting
 class ProtocolConfig:
     """How folds, seeds and epochs become one reported number."""
 
-    name: str = setting(choices=("kfold", "holdout", "transductive"))
+    # Whether the nodes of one set of graphs are divided, rather than the graphs.
+    of_nodes: ClassVar[bool] = False
+
+    name: str = setting(choices=("kfold", "holdout", "transductive", "masks"))
     seeds: int = setting(low=1)
     workers: str = setting(affects_results=False)
 
@@ -24,19 +29,42 @@ class KFoldConfig(ProtocolConfig):
 
 
 @dataclass
-class HoldoutConfig(ProtocolConfig):
-    """Train, validation and test; early stopping on the validation part."""
+class ValidatedConfig(ProtocolConfig):
+    """Early stopping on a validation part, which selects the epoch."""
 
-    splits: str | None = setting()
-    validation: float = setting(low=0, low_open=True, high=1, high_open=True)
-    test: float = setting(low=0, low_open=True, high=1, high_open=True)
     select: str = setting(choices=("loss", "accuracy"))
     patience: int = setting(low=1)
 
 
 @dataclass
+class HoldoutConfig(ValidatedConfig):
+    """Train, validation and test graphs."""
+
+    splits: str | None = setting()
+    validation: float = setting(low=0, low_open=True, high=1, high_open=True)
+    test: float = setting(low=0, low_open=True, high=1, high_open=True)
+
+
+@dataclass
+class MasksConfig(ValidatedConfig):
+    """Train, validation and test nodes of the same graphs."""
+
+    of_nodes: ClassVar[bool] = True
+
+    folds: int | None = setting(low=1)
+    validation: float | None = setting(low=0, low_open=True, high=1, high_open=True)
+    test: float | None = setting(low=0, low_open=True, high=1, high_open=True)
+
+    def disagreements(self) -> Iterator[str]:
+        if (self.validation is None) != (self.test is None):
+            yield "protocol.validation and protocol.test draw masks together: set both or none."
+
+
+@dataclass
 class TransductiveConfig(ProtocolConfig):
     """One graph, some nodes supervised."""
+
+    of_nodes: ClassVar[bool] = True
 
     supervised_per_class: int | None = setting(low=1)
 

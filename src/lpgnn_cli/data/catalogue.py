@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lpgnn_cli.data.tu import TuTables
@@ -47,6 +48,10 @@ def check_counts(name: str, tables: TuTables, origin: str) -> None:
         "arcs": tables.source.size,
         "classes": tables.classes.size,
     }
+    refuse_other_counts(entry, name, found, origin)
+
+
+def refuse_other_counts(entry: Entry, name: str, found: Mapping[str, int], origin: str) -> None:
     for what, number in found.items():
         published = getattr(entry, what)
         if published not in (None, number):

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from lpgnn_cli.config.dataset import DATASETS, DatasetConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.data.features import NodeFeatures, NodeTables, choose_features
+from lpgnn_cli.data.features import (
+    NodeFeatures,
+    NodeTables,
+    choose_features,
+    continuous_columns,
+)
+from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.positional import laplacian_eigenvectors
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
@@ -34,6 +40,10 @@ class Dataset:
     seeded: bool
     # What the columns and classes stand for, where the data itself says so.
     vocabulary: Vocabulary
+    # Indices of the nodes that have a target, where not all of them do.
+    scored: Tensor | None = None
+    # Published splits of the nodes.
+    masks: Masks | None = None
 
     @classmethod
     def build(
@@ -46,6 +56,8 @@ class Dataset:
         parts: dict[str, Tensor] | None = None,
         seeded: bool = False,
         vocabulary: Vocabulary | None = None,
+        scored: Tensor | None = None,
+        masks: Masks | None = None,
     ) -> Dataset:
         """Give the nodes of `batch` these features, with `positional` eigenvectors behind them."""
         values, continuous = features.values, features.continuous
@@ -55,7 +67,8 @@ class Dataset:
             continuous = torch.cat([continuous, continuous.new_zeros(positional)])
         batch = batch.with_features(values)
         batch.validate()
-        return cls(name, batch, continuous, positional, parts, seeded, vocabulary or Vocabulary())
+        vocabulary = vocabulary or Vocabulary()
+        return cls(name, batch, continuous, positional, parts, seeded, vocabulary, scored, masks)
 
     @classmethod
     def from_batch(
@@ -65,10 +78,12 @@ class Dataset:
         *,
         parts: dict[str, Tensor] | None = None,
         seeded: bool = False,
+        scored: Tensor | None = None,
+        masks: Masks | None = None,
     ) -> Dataset:
         """Graphs under the settings that every dataset has.
 
-        `features=auto` are those of the batch, as continuous columns; where it has none, none.
+        `features=auto` are those of the batch, continuous unless they are indicators.
         """
         given = batch.features
         tables = NodeTables(
@@ -76,9 +91,10 @@ class Dataset:
             attributes=given,
             degrees=batch.arcs.in_degree,
         )
-        automatic = "attributes" if given.shape[1] else "none"
-        choice = automatic if config.features == "auto" else config.features
-        features = choose_features(choice, config.name, tables)
+        if config.features == "auto":
+            features = NodeFeatures(given, continuous_columns(given))
+        else:
+            features = choose_features(config.features, config.name, tables)
         return cls.build(
             config.name,
             batch,
@@ -86,6 +102,8 @@ class Dataset:
             positional=config.positional,
             parts=parts,
             seeded=seeded,
+            scored=scored,
+            masks=masks,
         )
 
     def fingerprint(self) -> str:

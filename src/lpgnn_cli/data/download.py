@@ -27,11 +27,17 @@ def dataset_url(name: str) -> str:
 
 
 def download(name: str, folder: Path) -> Path:
-    """Fetch NAME.zip into the folder, whole or not at all, and remember its sha256 beside it."""
+    """Fetch NAME.zip of the collection into the folder."""
+    return fetch(dataset_url(name), folder / f"{name}.zip", name)
+
+
+def fetch(url: str, path: Path, name: str, sha256: str | None = None) -> Path:
+    """Fetch a file, whole or not at all, and remember its sha256 beside it; `sha256` is the one
+    that it must have, where that is known."""
     import pooch
     import requests
 
-    url, path = dataset_url(name), folder / f"{name}.zip"
+    folder = path.parent
     advice = f"put {url} into {folder} yourself, or set LPGNN_DATA to a folder that has it"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,14 +46,15 @@ def download(name: str, folder: Path) -> Path:
     if not reachable(url):
         raise UserError(f"{name} is not on disk and the network cannot be reached: {advice}.")
     pooch.get_logger().setLevel("WARNING")
-    fetch = pooch.HTTPDownloader(
+    downloader = pooch.HTTPDownloader(
         progressbar=_ProgressBar(name) if sys.stderr.isatty() else False,
         timeout=(READ_SECONDS, READ_SECONDS),
     )
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            pooch.retrieve(url, known_hash=None, fname=path.name, path=folder, downloader=fetch)
-            write_atomically(digest_path(path), f"{file_digest(path)}  {path.name}\n")
+            pooch.retrieve(
+                url, known_hash=None, fname=path.name, path=folder, downloader=downloader
+            )
             break
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
@@ -61,10 +68,23 @@ def download(name: str, folder: Path) -> Path:
             if attempt == ATTEMPTS:
                 raise UserError(f"The download of {name} broke off: {advice}.") from error
         except OSError as error:
-            raise UserError(
-                f"{path} cannot be written ({error.strerror}): set data.root=."
-            ) from error
+            raise _unwritable(path, error) from error
+    found = file_digest(path)
+    if sha256 not in (None, found):
+        discard(path)
+        raise UserError(
+            f"{url} is not the published {name}: its sha256 is {found[:12]}..., not "
+            f"{sha256[:12]}...; nothing was kept."
+        )
+    try:
+        write_atomically(digest_path(path), f"{found}  {path.name}\n")
+    except OSError as error:
+        raise _unwritable(path, error) from error
     return path
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be written ({error.strerror}): set data.root=.")
 
 
 def check_digest(path: Path) -> None:

@@ -71,6 +71,17 @@ def choose_features(
     )
 
 
+def continuous_columns(features_NF: Tensor) -> Tensor:
+    """Columns of zeros and ones are indicators, which are left as they are."""
+    return ((features_NF != 0) & (features_NF != 1)).any(dim=0)
+
+
+def normalised_rows(features_NF: Tensor) -> NodeFeatures:
+    """Each row divided by the sum of its sizes: nodes with many words weigh as those with few."""
+    sizes = features_NF.abs().sum(dim=1, keepdim=True)
+    return _discrete(features_NF / sizes.where(sizes > 0, torch.ones_like(sizes)))
+
+
 def radial_basis(values: Tensor, feature_max: int) -> Tensor:
     """(N, feature_max + 1) a bump around each of the integers 0 to feature_max.
 

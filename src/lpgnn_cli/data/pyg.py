@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
+from lpgnn_cli.data.masks import PARTS, Masks
 from lpgnn_cli.errors import UserError
 
 
@@ -22,6 +23,26 @@ def from_pyg(graphs: Any) -> GraphBatch:
     items = _graphs(graphs)
     targets = torch.cat([_targets(g) for g in items])
     return _union(items, targets, _level(items, targets), int(targets.max()) + 1)
+
+
+def masks_of(graphs: Any) -> Masks | None:
+    """`train_mask`, `val_mask` and `test_mask` of the nodes, where every graph has them.
+
+    One column per split, or one split where they are vectors.
+    """
+    items = _graphs(graphs)
+    found: dict[str, Any] = {}
+    for part in PARTS:
+        columns = [_mask(g, f"{part}_mask") for g in items if f"{part}_mask" in g]
+        if len(columns) < len(items):
+            continue
+        if len({c.shape[1] for c in columns}) > 1:
+            raise UserError(f"the graphs have different numbers of splits in {part}_mask.")
+        found[f"{part}_masks"] = torch.cat(columns).T.numpy()
+    try:
+        return Masks.from_arrays(found, sum(int(g.num_nodes) for g in items))
+    except ValueError as error:
+        raise UserError(f"the masks of the graphs cannot be used: {error}.") from error
 
 
 def from_pyg_without_targets(graphs: Any, level: TargetLevel, num_classes: int) -> GraphBatch:
@@ -89,6 +110,11 @@ def _rows(tables: Sequence[Tensor | None], rows: Sequence[int], name: str) -> Te
         raise UserError(f"the graphs have different numbers of columns in {name}: {found}.")
     width = max(widths, default=0)
     return torch.cat([m if m.shape[0] else torch.zeros(0, width) for m in matrices])
+
+
+def _mask(graph: Any, name: str) -> Tensor:
+    mask: Tensor = graph[name]
+    return mask.detach().cpu().reshape(int(graph.num_nodes), -1)
 
 
 def _targets(graph: Any) -> Tensor:

@@ -23,6 +23,15 @@ def data_folder(root: str | None) -> Path:
     return Path(chosen) if chosen else cache_folder() / "data"
 
 
+def check_name(name: str) -> None:
+    """Refuse what would be a path rather than a name."""
+    if not NAME.fullmatch(name):
+        raise UserError(
+            f"dataset.name={name} is not the name of a dataset: it may have letters, digits, _, - "
+            "and . only."
+        )
+
+
 def find_on_disk(name: str, folder: Path) -> Path | None:
     """The folder or the zip of a dataset, where there is one."""
     unpacked, zipped = folder / name, folder / f"{name}.zip"
@@ -34,11 +43,7 @@ def find_on_disk(name: str, folder: Path) -> Path | None:
 def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
     """The tables of a dataset from wherever it is; downloads it if it is nowhere."""
     name = config.name
-    if not NAME.fullmatch(name):
-        raise UserError(
-            f"dataset.name={name} is not the name of a dataset: it may have letters, digits, _, - "
-            "and . only."
-        )
+    check_name(name)
     if config.path is not None:
         return read_cached(read_files(Path(config.path).expanduser(), name))
     if config.embedded:

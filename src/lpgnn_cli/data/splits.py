@@ -15,6 +15,7 @@ from torch import Tensor
 from lpgnn_cli.config.training import (
     HoldoutConfig,
     KFoldConfig,
+    MasksConfig,
     ProtocolConfig,
     TransductiveConfig,
 )
@@ -28,7 +29,7 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Indices of graphs; of nodes for the transductive protocol."""
+    """Indices of graphs; of nodes for the protocols transductive and masks."""
 
     train: Tensor
     test: Tensor
@@ -39,8 +40,10 @@ def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[S
     """The folds of a protocol, the same on every machine for the same seed."""
     if isinstance(protocol, TransductiveConfig):
         return _transductive(protocol, dataset, seed)
+    if isinstance(protocol, MasksConfig):
+        return _masks(protocol, dataset, seed)
     if dataset.batch.num_graphs == 1:
-        raise UserError(f"{dataset.name} is one graph: choose protocol=transductive.")
+        raise UserError(f"{dataset.name} is one graph: choose protocol=transductive or masks.")
     if isinstance(protocol, KFoldConfig):
         return _kfold(protocol, dataset, seed)
     assert isinstance(protocol, HoldoutConfig), type(protocol).__name__
@@ -50,7 +53,7 @@ def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[S
         return read_splits(Path(protocol.splits), dataset)
     if dataset.parts is not None:
         return [Split(dataset.parts["train"], dataset.parts["test"], dataset.parts["val"])]
-    return [_holdout(protocol, dataset, seed)]
+    return [_holdout(dataset, _strata(dataset), protocol.validation, protocol.test, seed)]
 
 
 def fingerprint_splits(splits: Sequence[Split]) -> str:
@@ -133,26 +136,28 @@ def _kfold(protocol: KFoldConfig, dataset: Dataset, seed: int) -> list[Split]:
     ]
 
 
-def _holdout(protocol: HoldoutConfig, dataset: Dataset, seed: int) -> Split:
-    """Every class is divided by the same shares, with at least one graph in each part."""
-    if protocol.validation + protocol.test >= 1:
+def _holdout(dataset: Dataset, strata: Indices, validation: float, test: float, seed: int) -> Split:
+    """Every class is divided by the same shares, with at least one member in each part."""
+    if validation + test >= 1:
         raise UserError(
-            f"protocol.validation={protocol.validation:g} and protocol.test={protocol.test:g} "
-            "leave nothing to train on: their sum must be less than 1."
+            f"protocol.validation={validation:g} and protocol.test={test:g} leave nothing to train "
+            "on: their sum must be less than 1."
         )
-    strata = _strata(dataset)
     _check_smallest(dataset, strata, 3, "train, validation and test")
     random = np.random.RandomState(seed)
     parts: dict[str, list[Indices]] = {"train": [], "val": [], "test": []}
     for stratum in np.unique(strata):
         members = random.permutation(np.flatnonzero(strata == stratum))
-        val = max(1, round(members.size * protocol.validation))
-        test = max(1, round(members.size * protocol.test))
-        while val + test >= members.size:
-            val, test = (val - 1, test) if val > test else (val, test - 1)
-        parts["val"].append(members[:val])
-        parts["test"].append(members[val : val + test])
-        parts["train"].append(members[val + test :])
+        watched = max(1, round(members.size * validation))
+        tested = max(1, round(members.size * test))
+        while watched + tested >= members.size:
+            if watched > tested:
+                watched -= 1
+            else:
+                tested -= 1
+        parts["val"].append(members[:watched])
+        parts["test"].append(members[watched : watched + tested])
+        parts["train"].append(members[watched + tested :])
     joined = {k: torch.from_numpy(np.sort(np.concatenate(v))) for k, v in parts.items()}
     return Split(**joined)
 
@@ -160,10 +165,7 @@ def _holdout(protocol: HoldoutConfig, dataset: Dataset, seed: int) -> Split:
 def _transductive(protocol: TransductiveConfig, dataset: Dataset, seed: int) -> list[Split]:
     """Supervised nodes and the others; where all are supervised the same nodes are scored."""
     batch = dataset.batch
-    if batch.target_level != "node":
-        raise UserError(
-            f"{dataset.name} has classes of graphs, not of nodes: choose protocol=kfold or holdout."
-        )
+    _check_level(dataset)
     if protocol.supervised_per_class is None:
         everyone = torch.arange(batch.num_nodes)
         return [Split(train=everyone, test=everyone)]
@@ -177,6 +179,46 @@ def _transductive(protocol: TransductiveConfig, dataset: Dataset, seed: int) -> 
     train = np.sort(np.concatenate(chosen))
     test = np.setdiff1d(np.arange(targets.size), train)
     return [Split(train=torch.from_numpy(train), test=torch.from_numpy(test))]
+
+
+def _masks(protocol: MasksConfig, dataset: Dataset, seed: int) -> list[Split]:
+    """The splits that a dataset brings along, or random ones."""
+    _check_level(dataset)
+    if protocol.validation is not None and protocol.test is not None:
+        nodes = torch.arange(dataset.batch.num_nodes) if dataset.scored is None else dataset.scored
+        strata = dataset.batch.targets[nodes].cpu().numpy()
+        drawn = [
+            _holdout(dataset, strata, protocol.validation, protocol.test, seed + fold)
+            for fold in range(protocol.folds or 1)
+        ]
+        return [
+            Split(
+                *(nodes[part] for part in (split.train, split.test, split.val) if part is not None)
+            )
+            for split in drawn
+        ]
+    masks = dataset.masks
+    if masks is None:
+        raise UserError(
+            f"{dataset.name} has no masks of training, validation and test nodes: draw them by "
+            "protocol.validation=0.2 protocol.test=0.2, for example."
+        )
+    there = masks.train.shape[0]
+    if protocol.folds is not None and protocol.folds > there:
+        raise UserError(
+            f"protocol.folds={protocol.folds}: {dataset.name} has {there} splits of its nodes."
+        )
+    return [
+        Split(*(mask[k].nonzero().flatten() for mask in (masks.train, masks.test, masks.val)))
+        for k in range(protocol.folds or there)
+    ]
+
+
+def _check_level(dataset: Dataset) -> None:
+    if dataset.batch.target_level != "node":
+        raise UserError(
+            f"{dataset.name} has classes of graphs, not of nodes: choose protocol=kfold or holdout."
+        )
 
 
 def _check_smallest(dataset: Dataset, strata: Indices, needed: int, reason: str) -> None:

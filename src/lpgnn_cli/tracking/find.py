@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.fetch import fetch_run
@@ -33,7 +33,7 @@ def find_checkpoints(
         raise UserError(f"{run} has no unit {unit}; it has {', '.join(names)}.")
     preferred = [which]
     if which == "selected":
-        by_validation = isinstance(read_config(folder).protocol, HoldoutConfig)
+        by_validation = isinstance(read_config(folder).protocol, ValidatedConfig)
         # MLflow has the best checkpoint alone.
         preferred = ["best"] if by_validation else ["last", "best"]
     found: list[Path] = []

@@ -21,7 +21,7 @@ from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
@@ -233,5 +233,5 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
         return False
     protocol = config.protocol
     waited = result.epochs - result.selected_epoch
-    stopped_early = isinstance(protocol, HoldoutConfig) and waited >= protocol.patience
+    stopped_early = isinstance(protocol, ValidatedConfig) and waited >= protocol.patience
     return result.epochs >= config.epochs or stopped_early

@@ -13,12 +13,12 @@ import torch
 from omegaconf import OmegaConf
 
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, flip_signs
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
-from lpgnn_cli.propagation import Propagation, build_propagation
+from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FINISHED,
@@ -123,10 +123,10 @@ class UnitFit:
         return content
 
     @property
-    def holdout(self) -> HoldoutConfig | None:
+    def validated(self) -> ValidatedConfig | None:
         """The rule by which a validation part ends training, where there is one."""
         protocol = self.config.protocol
-        return protocol if isinstance(protocol, HoldoutConfig) else None
+        return protocol if isinstance(protocol, ValidatedConfig) else None
 
     def fit(
         self, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]
@@ -161,7 +161,7 @@ class UnitFit:
         trained = self.progress
         if state == FINISHED:
             self.snapshots.write(self.folder)
-            if self.holdout is not None and self.best is not None:
+            if self.validated is not None and self.best is not None:
                 self._load(self.best)
         return self._result(trained, state, reason)
 
@@ -174,11 +174,7 @@ class UnitFit:
             trained = train_epoch(
                 self.propagation, epoch, self._flipped(), batch_graphs, self.order
             )
-            metrics = to_floats(trained)
-            for name, part in self.parts.items():
-                if name != "train":
-                    self.propagation.follow(name, part.batch)
-                    metrics |= Evaluation.of(self.propagation, name, part).metrics(name)
+            metrics = to_floats(trained) | self._evaluate()
         if not all(math.isfinite(value) for value in metrics.values()):
             raise Divergence(
                 f"the Lagrangian is not finite in epoch {epoch}: "
@@ -194,10 +190,24 @@ class UnitFit:
         self.snapshots.take(epoch)
         return metrics
 
+    def _evaluate(self) -> dict[str, float]:
+        """The parts that are not trained on; those that share a graph share one pass over it."""
+        outcomes: dict[int, Outcome] = {}
+        metrics: dict[str, float] = {}
+        for name, part in self.parts.items():
+            if name == "train":
+                continue
+            graphs = id(part.batch)
+            if graphs not in outcomes:
+                self.propagation.follow(name, part.batch)
+                outcomes[graphs] = self.propagation.evaluate(name, part.batch)
+            metrics |= Evaluation(part, outcomes[graphs]).metrics(name)
+        return metrics
+
     def _is_best(self, metrics: dict[str, float]) -> bool:
         """Whether no epoch so far was better; keeps the value if so."""
         progress = self.progress
-        if self.holdout is not None and self.holdout.select == "accuracy":
+        if self.validated is not None and self.validated.select == "accuracy":
             # Few graphs validate, so ties are common; the longer trained network wins them.
             value = metrics["val/accuracy"]
             better = value >= progress.best_value
@@ -218,7 +228,7 @@ class UnitFit:
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
-        return self.holdout is not None and waited >= self.holdout.patience
+        return self.validated is not None and waited >= self.validated.patience
 
     def _halve_lr(self) -> bool:
         """Back to the last checkpoint with half the learning rates; False if that is not wished."""
@@ -280,7 +290,7 @@ class UnitFit:
             torch.cuda.set_rng_state_all(content["rng"]["cuda"])
 
     def _result(self, trained: Progress, state: str, reason: str) -> UnitResult:
-        rule = Rule.by_validation(self.holdout.select) if self.holdout else Rule.LAST_EPOCH
+        rule = Rule.by_validation(self.validated.select) if self.validated else Rule.LAST_EPOCH
         result = UnitResult(
             unit=self.task.unit.name,
             state=state,

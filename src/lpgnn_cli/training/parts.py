@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import TransductiveConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.training.device import DTYPES
@@ -16,7 +15,7 @@ from lpgnn_cli.training.device import DTYPES
 
 def fit_scaler(config: TrainConfig, dataset: Dataset, split: Split) -> FeatureScaler:
     """Statistics of the training nodes; all nodes of the graph are there in transductive tasks."""
-    if isinstance(config.protocol, TransductiveConfig):
+    if config.protocol.of_nodes:
         nodes = torch.arange(dataset.batch.num_nodes)
     else:
         nodes = dataset.batch.nodes_of(split.train)
@@ -35,17 +34,21 @@ def make_parts(
     if split.val is not None:
         indices["val"] = split.val
     scaled = scaler.apply(dataset.batch)
-    if isinstance(config.protocol, TransductiveConfig):
+    if config.protocol.of_nodes:
         batch = place(scaled, config, device)
         return {
             name: Part(batch, scored=nodes.to(device))
             for name, nodes in indices.items()
             if nodes.numel()
         }
+    whole = Part(scaled, dataset.scored)
+    parts = {name: whole.subset(graphs) for name, graphs in indices.items() if graphs.numel()}
     return {
-        name: Part(place(scaled.subset(graphs), config, device))
-        for name, graphs in indices.items()
-        if graphs.numel()
+        name: Part(
+            place(part.batch, config, device),
+            scored=None if part.scored is None else part.scored.to(device),
+        )
+        for name, part in parts.items()
     }
 
 

@@ -97,7 +97,8 @@ class TrainedUnit:
         self._check_shape(dataset)
         batch = place(self.scaler.apply(dataset.batch), self.config, self.device)
         outcome, stats = self.infer(batch)
-        evaluation = Evaluation(Part(batch), outcome)
+        scored = None if dataset.scored is None else dataset.scored.to(self.device)
+        evaluation = Evaluation(Part(batch, scored), outcome)
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics("test"),

@@ -7,11 +7,11 @@ targets         (G,) or (N,)  one class per graph or per node, from 0
 arc_labels      (A, D)        optional: one row of numbers per arc
 num_classes     ()            optional: the largest target plus 1
 target_level    ()            optional: graph or node, where the number of targets leaves it open
+train_masks, val_masks, test_masks  (S, N)  optional: S splits of the nodes
 """
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,18 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.atomic import replacing
-from lpgnn_cli.config.dataset import DatasetConfig, GraphsConfig
+from lpgnn_cli.config.dataset import DatasetConfig, GraphsConfig, NodesConfig
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
-from lpgnn_cli.data.features import NodeFeatures, NodeTables, choose_features
+from lpgnn_cli.data.features import (
+    NodeFeatures,
+    NodeTables,
+    choose_features,
+    continuous_columns,
+    normalised_rows,
+)
+from lpgnn_cli.data.masks import Masks
+from lpgnn_cli.data.npz import Arrays, read_npz
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
 
@@ -31,10 +39,8 @@ REQUIRED = ("features", "source", "target", "graph_ptr", "targets")
 # The columns that the graphs bring along, rather than some that are made of their structure.
 OWN = "auto"
 
-Arrays = dict[str, Any]
 
-
-def save_graphs(batch: GraphBatch, path: Path) -> None:
+def save_graphs(batch: GraphBatch, path: Path, masks: Masks | None = None) -> None:
     """Write graphs to a file; a reader sees all of it or nothing."""
     arrays: Arrays = {
         "features": batch.features,
@@ -46,25 +52,21 @@ def save_graphs(batch: GraphBatch, path: Path) -> None:
     }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in arrays.items()}
     arrays |= {"num_classes": batch.num_classes, "target_level": batch.target_level}
+    arrays |= {} if masks is None else masks.to_arrays()
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
 
-def read_graphs(path: Path) -> GraphBatch:
+def read_graphs(path: Path) -> tuple[GraphBatch, Masks | None]:
     """The graphs of a file; nothing in it is executed, and all of it is checked."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays: Arrays = dict(archive)
-    except FileNotFoundError:
-        raise UserError(f"dataset.path={path}: there is no such file.") from None
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not an npz file of plain arrays.") from error
+    arrays = read_npz(path)
     missing = [name for name in REQUIRED if name not in arrays]
     if missing:
         raise UserError(f"{path} lacks the arrays {', '.join(missing)}.")
     try:
-        return _batch(arrays)
+        batch = _batch(arrays)
+        return batch, Masks.from_arrays(arrays, batch.num_nodes)
     except (ValueError, TypeError, IndexError, RuntimeError) as error:
         raise UserError(f"{path}: {error}.") from error
 
@@ -75,25 +77,37 @@ def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
 
     Targets are indices of classes as they stand, so unseen graphs need not have all of them.
     """
-    batch, vocabulary = read_graphs(Path(config.path)), request.vocabulary
-    if vocabulary is not None and vocabulary.classes:
-        known = len(vocabulary.classes)
-        if int(batch.targets.max()) >= known:
-            raise UserError(
-                f"{config.path} has the class {int(batch.targets.max())}, and the network was "
-                f"trained with the classes 0 to {known - 1}."
-            )
-        batch = batch.with_targets(batch.targets, batch.target_level, known)
-    return encode(config, batch, vocabulary)
+    batch, masks = read_graphs(Path(config.path))
+    batch = with_known_classes(batch, request.vocabulary, config.path)
+    return encode(config, batch, request.vocabulary, masks)
 
 
-def encode(config: DatasetConfig, batch: GraphBatch, vocabulary: Vocabulary | None) -> Dataset:
+def with_known_classes(batch: GraphBatch, vocabulary: Vocabulary | None, origin: str) -> GraphBatch:
+    """With as many classes as the trained network knows, where there is one."""
+    if vocabulary is None or not vocabulary.classes:
+        return batch
+    known, largest = len(vocabulary.classes), int(batch.targets.max())
+    if largest >= known:
+        raise UserError(
+            f"{origin} has the class {largest}, and the network was trained with the classes 0 to "
+            f"{known - 1}."
+        )
+    return batch.with_targets(batch.targets, batch.target_level, known)
+
+
+def encode(
+    config: DatasetConfig,
+    batch: GraphBatch,
+    vocabulary: Vocabulary | None,
+    masks: Masks | None = None,
+) -> Dataset:
     """Graphs with the features of a dataset's config, eigenvectors included.
 
     The columns that the graphs bring along are taken as they are, unless the config makes others of
-    their structure; a file of graphs may do that, other datasets have columns of their own.
+    their structure; files of graphs or nodes may do that, other datasets have columns of their own.
     """
-    choice = config.features if isinstance(config, GraphsConfig) else OWN
+    in_a_file = isinstance(config, GraphsConfig | NodesConfig)
+    choice = config.features if in_a_file else OWN
     tables = NodeTables(
         labels=torch.zeros(batch.num_nodes, 0, dtype=torch.int64),
         attributes=batch.features,
@@ -106,18 +120,15 @@ def encode(config: DatasetConfig, batch: GraphBatch, vocabulary: Vocabulary | No
         degrees=tables.degrees,
         classes=range(batch.num_classes),
     )
-    if choice == OWN:
-        features = NodeFeatures(batch.features, _continuous(batch.features))
+    if choice == OWN and isinstance(config, NodesConfig) and config.normalise_rows:
+        features = normalised_rows(batch.features)
+    elif choice == OWN:
+        features = NodeFeatures(batch.features, continuous_columns(batch.features))
     else:
         features = choose_features(choice, config.name, tables, known)
     return Dataset.build(
-        config.name, batch, features, positional=config.positional, vocabulary=known
+        config.name, batch, features, positional=config.positional, vocabulary=known, masks=masks
     )
-
-
-def _continuous(features_NF: Tensor) -> Tensor:
-    """Columns of zeros and ones are indicators, which are left as they are."""
-    return ((features_NF != 0) & (features_NF != 1)).any(dim=0)
 
 
 def _batch(arrays: Arrays) -> GraphBatch:

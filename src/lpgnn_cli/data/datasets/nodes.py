@@ -1,0 +1,107 @@
+"""One graph with classes of nodes, in a file of plain arrays, as node-level benchmarks publish it.
+
+node_features  (N, F)  one row of numbers per node
+node_labels    (N,)    one class per node, from 0
+edges          (E, 2)  two nodes each
+train_masks, val_masks, test_masks  (S, N)  optional: S splits of the nodes, true or false
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lpgnn_cli.config.dataset import NodesConfig
+from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.dataset import Dataset, Request, dataset
+from lpgnn_cli.data.datasets.graphs import encode, with_known_classes
+from lpgnn_cli.data.masks import Masks
+from lpgnn_cli.data.node_files import check_published, find_file
+from lpgnn_cli.data.npz import Arrays, read_npz
+from lpgnn_cli.errors import UserError
+
+REQUIRED = ("node_features", "node_labels", "edges")
+
+
+@dataset("nodes", NodesConfig)
+def load_nodes(config: NodesConfig, request: Request) -> Dataset:
+    """The dataset of a file, with the classes of a trained network where one is given."""
+    path = find_file(config, request.data_root)
+    batch, masks = read_nodes(path, directed=config.directed)
+    if config.path is None and not config.directed:
+        check_published(config.name, batch, path)
+    batch = with_known_classes(batch, request.vocabulary, str(path))
+    return encode(config, batch, request.vocabulary, masks)
+
+
+def read_nodes(path: Path, *, directed: bool) -> tuple[GraphBatch, Masks | None]:
+    """The graph of a file and its masks; all of it is checked."""
+    arrays = read_npz(path)
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        raise UserError(
+            f"{path} lacks {' and '.join(missing)}: a file of nodes has {', '.join(REQUIRED)}."
+        )
+    try:
+        batch = _batch(arrays, directed)
+        return batch, Masks.from_arrays(arrays, batch.num_nodes)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path}: {error}.") from error
+
+
+def _batch(arrays: Arrays, directed: bool) -> GraphBatch:
+    features, labels = arrays["node_features"], arrays["node_labels"]
+    _require(features.ndim == 2, f"node_features must be a matrix, not of shape {features.shape}")
+    _require(features.dtype.kind in "fiub", f"node_features must be numbers, not {features.dtype}")
+    nodes = features.shape[0]
+    _require(nodes > 0, "node_features has no row, so there is no node")
+    values = features.astype(np.float32)
+    _require(bool(np.isfinite(values).all()), "node_features has a value that is no finite number")
+    _require(
+        labels.dtype.kind in "iu",
+        f"node_labels must be whole numbers, the classes, not {labels.dtype}",
+    )
+    _require(
+        labels.shape == (nodes,),
+        f"node_labels has the shape {labels.shape}, but there are {nodes} nodes",
+    )
+    _require(int(labels.min()) >= 0, "node_labels has a negative class: they are numbered from 0")
+    _require(
+        int(labels.max()) < nodes, f"node_labels has the class {labels.max()}: more than nodes"
+    )
+    _require(int(labels.max()) > 0, "node_labels has one class only: there is nothing to learn")
+    arcs = _arcs(arrays["edges"], nodes, directed)
+    return GraphBatch.from_arcs(
+        features=torch.from_numpy(values),
+        source=torch.from_numpy(arcs[:, 0].copy()),
+        target=torch.from_numpy(arcs[:, 1].copy()),
+        graph_ptr=torch.tensor([0, nodes]),
+        targets=torch.from_numpy(labels.astype(np.int64)),
+        target_level="node",
+        num_classes=int(labels.max()) + 1,
+    )
+
+
+def _arcs(edges: Any, nodes: int, directed: bool) -> Any:
+    """Each arc once; both directions of every edge unless they are told apart."""
+    _require(
+        edges.ndim == 2 and edges.shape[1] == 2,
+        f"edges has the shape {edges.shape}: it must have one row of two nodes per edge",
+    )
+    _require(edges.dtype.kind in "iu", f"edges must be whole numbers, not {edges.dtype}")
+    outside = (edges < 0) | (edges >= nodes)
+    _require(
+        not bool(outside.any()),
+        f"edges has the node {edges[outside][0] if outside.any() else ''}, but they are numbered "
+        f"from 0 to {nodes - 1}",
+    )
+    arcs = edges.astype(np.int64)
+    return np.unique(arcs if directed else np.concatenate([arcs, arcs[:, ::-1]]), axis=0)
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ValueError(sentence)
