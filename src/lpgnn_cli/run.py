@@ -24,6 +24,7 @@ from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.observer import Observer
+from lpgnn_cli.training.rescoring import forget_weights, rescore
 
 
 def compute(
@@ -41,6 +42,10 @@ def compute(
         results = execute(tasks, experiment.workers, observers, stop)
         record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
         summary = summarise(folder)
+        if record.state == FINISHED:
+            if summary.best_epoch and rescore(experiment, folder, summary.best_epoch):
+                summary = summarise(folder)
+            forget_weights(folder)
         if experiment.config.figures:
             make_figures(folder)
         record.ended = time.time()

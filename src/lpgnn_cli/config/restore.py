@@ -22,6 +22,7 @@ ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
     "propagation.solver": "damped",
     "propagation.memory": 5,
+    "rescore_mb": 0,
 }
 
 
@@ -33,6 +34,7 @@ def restore_config(plain: dict[str, Any], origin: str = "the config") -> TrainCo
     refuse_interpolations(plain, origin)
     load_plugins()
     config = OmegaConf.structured(TrainConfig)
+    config.merge_with({key: value for key, value in ADDED.items() if "." not in key})
     try:
         for key, value in plain.items():
             if key in GROUPS or key in PLAIN_SCHEMAS:

@@ -49,6 +49,7 @@ class TrainConfig:
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
     checkpoint_every: int = setting(low=1, affects_results=False)
+    rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
     name: str | None = setting(affects_results=False)
