@@ -48,6 +48,7 @@ class TrainConfig:
     threads: int | None = setting(low=1, affects_results=False)
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
+    evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
     rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
