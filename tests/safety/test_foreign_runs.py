@@ -202,7 +202,7 @@ def test_a_server_does_not_say_what_is_written_where(
     parent = {"lpgnn.run_id": "r", "folder": str(run.path)}
     child = {"lpgnn.run_id": "r", "lpgnn.unit": "../../../owned", "mlflow.parentRunId": "0" * 32}
     server = Server(
-        {"0" * 32: parent, "1" * 32: child}, ["run.json", "../owned", "/tmp/owned", "best.pt"]
+        {"0" * 32: parent, "1" * 32: child}, ["run.json", "../owned", "/tmp/owned", "last.pt"]
     )
     monkeypatch.setattr(fetch, "open_client", lambda uri: server)
     # The folder that the server names is somebody else's run, so it is not taken for this one.
@@ -259,8 +259,7 @@ def test_checkpoints_of_before_are_read_if_their_own_sums_are_right(tmp_path: Pa
 def test_the_checkpoint_of_another_fold_is_refused(
     run: RunFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("last.pt", "best.pt"):
-        shutil.copy(run.unit("fold-01") / name, run.unit("fold-00") / name)
+    shutil.copy(run.unit("fold-01") / "last.pt", run.unit("fold-00") / "last.pt")
     assert main(["eval", f"run={run.path}", "tracking=none"]) == 2
     assert one_sentence(capsys.readouterr().err, about="is the checkpoint of fold-01, not of fold-")
     assert main(["train", f"resume={run.path}", "epochs=4", "quiet=true"]) == 1

@@ -23,6 +23,7 @@ ADDED: dict[str, Any] = {
     "propagation.solver": "damped",
     "propagation.memory": 5,
     "rescore_mb": 0,
+    "keep_best_on_test": False,
 }
 
 

@@ -24,6 +24,9 @@ from lpgnn_cli.config.fields import setting
 from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 
+# Which checkpoint of a unit, as users name them.
+CHECKPOINTS = ("selected", "last", "best_on_test")
+
 
 @dataclass
 class TrainConfig:
@@ -50,6 +53,7 @@ class TrainConfig:
     tf32: bool = setting()
     evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
+    keep_best_on_test: bool = setting(affects_results=False)
     rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
@@ -70,7 +74,7 @@ class EvalConfig:
     """Everything `lpgnn eval` needs to know."""
 
     run: str = setting()
-    checkpoint: str = setting(choices=("selected", "last", "best"))
+    checkpoint: str = setting(choices=CHECKPOINTS)
     unit: str | None = setting()
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()

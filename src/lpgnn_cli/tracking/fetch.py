@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_FILES, UNIT_TAG
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
+from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
 from lpgnn_cli.tracking.store import open_client, resolve_uri
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
+
+# The last one is version 0.1's.
+CHECKPOINTS = (SELECTED, LAST, BEST_ON_TEST, "best.pt")
 
 
 def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
@@ -42,7 +45,7 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
             if name and unit in (None, name):
                 destination = RunFolder(target).unit(name)
                 destination.mkdir(parents=True, exist_ok=True)
-                _download(client, child.info.run_id, UNIT_FILES, destination)
+                _download(client, child.info.run_id, CHECKPOINTS, destination)
     except (MlflowException, KeyError) as error:
         raise UserError(f"MLflow run {run_id} is unavailable from {resolved}: {error}.") from error
     return target, unit

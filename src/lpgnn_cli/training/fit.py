@@ -21,9 +21,12 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
+    BEST_ON_TEST,
     DIVERGED,
     FINISHED,
     INTERRUPTED,
+    LAST,
+    SELECTED,
     MetricsWriter,
     Rule,
     RunFolder,
@@ -70,8 +73,10 @@ class Progress:
     """Where a unit is: what a checkpoint must bring back beside the propagation."""
 
     epoch: int = 0
+    # On the validation part.
     best_epoch: int = 0
     best_value: float = -math.inf
+    best_on_test: float = -math.inf
     lr_scale: float = 1.0
     halvings: int = 0
     seconds: float = 0.0
@@ -113,12 +118,21 @@ class UnitFit:
         )
         self.snapshots = StateSnapshots(self.config, self.propagation, batch)
         self.progress = Progress()
-        self.best: dict[str, Any] | None = None
-        last, best = self.folder / "last.pt", self.folder / "best.pt"
-        if last.is_file():
-            with reading(last):
-                self._load(self._own(last))
-            self.best = self._own(best) if best.is_file() else None
+        # Checkpoints of epochs before this one, by file.
+        self.kept: dict[str, dict[str, Any]] = {}
+        last = self.folder / LAST
+        if not last.is_file():
+            return
+        with reading(last):
+            self._load(self._own(last))
+        for name in (SELECTED, BEST_ON_TEST):
+            if (self.folder / name).is_file():
+                self.kept[name] = self._own(self.folder / name)
+        if self.validated and self.progress.best_epoch and SELECTED not in self.kept:
+            raise UserError(
+                f"{self.folder} has no {SELECTED}, though its validation part selected an epoch: "
+                "version 0.1 called it best.pt; rename it and resume again."
+            )
 
     def _own(self, path: Path) -> dict[str, Any]:
         """A checkpoint of this unit: the same fold and seed of the same data."""
@@ -167,14 +181,14 @@ class UnitFit:
             writer.close()
             history.close()
         if state == DIVERGED:
-            self._save_best()
+            self._save_kept()
             return self._result(self.progress, state, reason)
         self._save()
         trained = self.progress
         if state == FINISHED:
             self.snapshots.write(self.folder)
-            if self.validated is not None and self.best is not None:
-                self._load(self.best)
+            if self.validated is not None:
+                self._load(self.kept[SELECTED])
         return self._result(trained, state, reason)
 
     def _open_files(self) -> tuple[MetricsWriter, WeightHistory]:
@@ -216,9 +230,8 @@ class UnitFit:
         progress.epoch = epoch
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - started
-        if evaluated and self._is_best(metrics):
-            progress.best_epoch = epoch
-            self.best = self._content()
+        if evaluated:
+            self._keep(epoch, metrics)
         self.snapshots.take(epoch)
         return metrics
 
@@ -235,19 +248,24 @@ class UnitFit:
             metrics |= Evaluation(part, outcomes[graphs]).metrics(name)
         return metrics
 
-    def _is_best(self, metrics: dict[str, float]) -> bool:
-        """Whether no epoch so far was better; keeps the value if so."""
+    def _keep(self, epoch: int, metrics: dict[str, float]) -> None:
+        """Keep what a checkpoint holds now, if no epoch so far was better."""
         progress = self.progress
-        if self.validated is not None and self.validated.select == "accuracy":
-            # Few graphs validate, so ties are common; the longer trained network wins them.
-            value = metrics["val/accuracy"]
-            better = value >= progress.best_value
-        else:
-            value = -metrics["val/loss"] if "val/loss" in metrics else _accuracy(metrics)
-            better = value > progress.best_value
-        if better:
-            progress.best_value = value
-        return better
+        if self.validated is not None:
+            if self.validated.select == "accuracy":
+                # Few graphs validate, so ties are common; the longer trained network wins them.
+                value = metrics["val/accuracy"]
+                better = value >= progress.best_value
+            else:
+                value = -metrics["val/loss"]
+                better = value > progress.best_value
+            if better:
+                progress.best_epoch, progress.best_value = epoch, value
+                self.kept[SELECTED] = self._content()
+        accuracy = metrics.get("test/accuracy", -math.inf)
+        if self.config.keep_best_on_test and accuracy > progress.best_on_test:
+            progress.best_on_test = accuracy
+            self.kept[BEST_ON_TEST] = self._content()
 
     def _is_evaluated(self, epoch: int) -> bool:
         every = self.config.evaluate_every
@@ -314,13 +332,13 @@ class UnitFit:
 
     def _save(self) -> None:
         # In this order: a unit killed in between goes on from the old last.pt and finds the same
-        # best epoch again, while a last.pt ahead of best.pt would never look for it.
-        self._save_best()
-        save_checkpoint(self.folder / "last.pt", self._content())
+        # best epochs again, while a last.pt ahead of them would never look for them.
+        self._save_kept()
+        save_checkpoint(self.folder / LAST, self._content())
 
-    def _save_best(self) -> None:
-        if self.best is not None:
-            save_checkpoint(self.folder / "best.pt", self.best)
+    def _save_kept(self) -> None:
+        for name, content in self.kept.items():
+            save_checkpoint(self.folder / name, content)
 
     def _load(self, content: dict[str, Any]) -> None:
         self.propagation.load_state_dict(content["propagation"])
@@ -352,10 +370,6 @@ class UnitFit:
             result.inference = closing.inference
         self.run.write_result(result)
         return result
-
-
-def _accuracy(metrics: dict[str, float]) -> float:
-    return metrics.get("test/accuracy", metrics["train/accuracy"])
 
 
 def _copied(value: Any) -> Any:
