@@ -142,7 +142,7 @@ TWICE = np.ones((2, NODES), dtype=bool)
         ({"node_features": np.zeros((0, 4))}, "there is no node"),
         ({"node_labels": np.zeros(5, dtype=int)}, "node_labels has the shape (5,)"),
         ({"node_labels": np.arange(NODES) - 1}, "a negative class"),
-        ({"node_labels": np.array(["a"] * NODES)}, "node_labels must be whole numbers"),
+        ({"node_labels": np.array(["a"] * NODES)}, "node_labels must be numbers"),
         ({"node_labels": np.zeros(NODES, dtype=int)}, "one class only"),
         ({"node_labels": np.full(NODES, 10**12)}, "has the class 1000000000000"),
         ({"edges": plain()["edges"].T}, "edges has the shape (2, 10)"),

@@ -21,6 +21,8 @@ ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
     "propagation.solver": "damped",
     "propagation.memory": 5,
+    "metric": "auto",
+    "class_weights": "none",
 }
 
 
@@ -28,6 +30,7 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
     """The schema of each group follows from its name and its keys: no file names a class."""
     load_plugins()
     config = OmegaConf.structured(TrainConfig)
+    config.merge_with({key: value for key, value in ADDED.items() if "." not in key})
     try:
         for key, value in plain.items():
             if key in GROUPS or key in PLAIN_SCHEMAS:

@@ -23,6 +23,7 @@ from lpgnn_cli.config import training as t
 from lpgnn_cli.config.fields import setting
 from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
+from lpgnn_cli.metrics import score_metrics
 
 
 @dataclass
@@ -49,6 +50,8 @@ class TrainConfig:
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
     checkpoint_every: int = setting(low=1, affects_results=False)
+    metric: str = setting(choices=("auto", *(m.name for m in score_metrics())))
+    class_weights: str = setting(choices=("none", "balanced"))
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
     name: str | None = setting(affects_results=False)

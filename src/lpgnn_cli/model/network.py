@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.mlp import normalisation
 from lpgnn_cli.model.readout import Readout
 from lpgnn_cli.model.transitions import build_transition
@@ -22,6 +23,7 @@ class DataShape:
     arc_features: int
     classes: int
     target_level: str
+    task: str = CLASSES
 
     @classmethod
     def of(cls, batch: GraphBatch) -> DataShape:
@@ -30,6 +32,7 @@ class DataShape:
             arc_features=batch.arc_in.shape[1],
             classes=batch.num_classes,
             target_level=batch.target_level,
+            task=batch.task,
         )
 
 

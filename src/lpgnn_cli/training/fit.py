@@ -16,6 +16,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, flip_signs
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, VAL
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
@@ -29,7 +30,7 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
-from lpgnn_cli.training.closing import close_unit
+from lpgnn_cli.training.closing import close_unit, scored_part
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
@@ -108,6 +109,11 @@ class UnitFit:
         if last.is_file():
             self._load(load_checkpoint(last))
             self.best = load_checkpoint(best) if best.is_file() else None
+
+    @property
+    def metric(self) -> str:
+        """What the unit is judged by."""
+        return self.parts["train"].judging.metric
 
     @property
     def validated(self) -> ValidatedConfig | None:
@@ -193,14 +199,16 @@ class UnitFit:
 
     def _is_best(self, metrics: dict[str, float]) -> bool:
         """Whether no epoch so far was better; keeps the value if so."""
-        progress = self.progress
-        if self.validated is not None and self.validated.select == "accuracy":
-            # Few graphs validate, so ties are common; the longer trained network wins them.
-            value = metrics["val/accuracy"]
-            better = value >= progress.best_value
+        progress, select = self.progress, self.validated.select if self.validated else "metric"
+        if self.validated is not None and select == "loss":
+            value = -metrics[LOSS.on(VAL)]
         else:
-            value = -metrics["val/loss"] if "val/loss" in metrics else _accuracy(metrics)
-            better = value > progress.best_value
+            metric = ACCURACY if select == "accuracy" else METRICS[self.metric]
+            part = VAL if self.validated is not None else scored_part(self.parts)
+            value = metrics[metric.on(part)] * (1 if metric.larger_is_better else -1)
+        # Few graphs validate, so ties are common; the longer trained network wins them.
+        ties_win = self.validated is not None and select != "loss"
+        better = value >= progress.best_value if ties_win else value > progress.best_value
         if better:
             progress.best_value = value
         return better
@@ -230,6 +238,7 @@ class UnitFit:
     def _describe_setting(self) -> dict[str, Any]:
         """What a checkpoint holds of the unit itself: the same in every epoch."""
         task = self.task
+        units = self.parts["train"].judging.units
         split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
         return {
             "config": OmegaConf.to_container(OmegaConf.structured(self.config)),
@@ -240,6 +249,7 @@ class UnitFit:
             "split": {name: indices for name, indices in split.items() if indices is not None},
             "scaler": self.scaler.to_dict(),
             "vocabulary": task.dataset.vocabulary.to_dict(),
+            "units": None if units is None else units.to_dict(),
         }
 
     def _content(self) -> dict[str, Any]:
@@ -294,10 +304,6 @@ class UnitFit:
             )
         self.run.write_result(result)
         return result
-
-
-def _accuracy(metrics: dict[str, float]) -> float:
-    return metrics.get("test/accuracy", metrics["train/accuracy"])
 
 
 def _copied(value: Any) -> Any:
