@@ -47,7 +47,7 @@ def test_layers_are_found_as_far_as_they_go() -> None:
         ("train/layer0/violation_mean_mean", "violation_mean", False, False),
         ("test/violation_max", "violation_max", False, False),
         ("train/loss", "loss", False, False),
-        ("inference/from_zero_accuracy_mean", "from_zero_accuracy", True, True),
+        ("persistent/accuracy_mean", "accuracy", True, True),
         ("inference/gain_max", "gain", False, False),
         ("inference/converged_mean", "converged", True, True),
         ("seconds", "seconds", False, False),

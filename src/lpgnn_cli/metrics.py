@@ -141,26 +141,14 @@ VIOLATION_MEAN = Metric("violation_mean", "mean violation")
 VIOLATION_MAX = Metric("violation_max", "largest violation")
 MULTIPLIER_NORM = Metric("multiplier_norm", "multiplier norm", parts=(TRAIN,))
 
-PERSISTENT_ACCURACY = Metric(
-    "persistent_accuracy",
-    "accuracy of the persistent states",
-    larger_is_better=True,
-    in_per_cent=True,
-    parts=(INFERENCE,),
-)
-FROM_ZERO_ACCURACY = Metric(
-    "from_zero_accuracy",
-    "accuracy from zero states",
-    larger_is_better=True,
-    in_per_cent=True,
-    parts=(INFERENCE,),
-)
 FROM_ZERO_VIOLATION = Metric("from_zero_violation", "violation from zero", parts=(INFERENCE,))
 CONVERGED = Metric(
     "converged", "graphs settled", larger_is_better=True, in_per_cent=True, parts=(INFERENCE,)
 )
 STEPS = Metric("steps", "steps", parts=(INFERENCE,))
 GAIN = Metric("gain", "gain", parts=(INFERENCE,))
+# 1 where persistent states and those found from zero agree by construction.
+PATH_FREE = Metric("path_free", "path-free", parts=(INFERENCE,))
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -175,12 +163,11 @@ METRICS: dict[str, Metric] = {
         VIOLATION_MEAN,
         VIOLATION_MAX,
         MULTIPLIER_NORM,
-        PERSISTENT_ACCURACY,
-        FROM_ZERO_ACCURACY,
         FROM_ZERO_VIOLATION,
         CONVERGED,
         STEPS,
         GAIN,
+        PATH_FREE,
         # Of a whole run rather than of a part.
         Metric("seconds", "seconds of computing", parts=()),
     )

@@ -23,6 +23,7 @@ from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.execute import StopFlag, execute
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.observer import Observer
+from lpgnn_cli.training.rescoring import forget_weights, rescore
 
 
 def compute(
@@ -40,6 +41,10 @@ def compute(
 
     record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
     summary = summarise(folder)
+    if record.state == FINISHED:
+        if summary.best_epoch and rescore(experiment, folder, summary.best_epoch):
+            summary = summarise(folder)
+        forget_weights(folder)
     if experiment.config.figures:
         make_figures(folder)
     record.ended = time.time()

@@ -32,7 +32,7 @@ from typing import Any, TextIO
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.metrics import EPOCH, TIME
+from lpgnn_cli.metrics import EPOCH, TEST, TIME, TRAIN
 
 RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "running",
@@ -43,9 +43,14 @@ RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
 )
 
 
-# What stored names begin with: metrics at epochs chosen without the test parts, on them, and those
-# of checkpoints scored again.
-HONEST, OPTIMISTIC, RESCORED = "honest", "cv", "eval"
+# What stored names begin with. At epochs that no test part has chosen: the test phase from zero,
+# and the states that were carried along through training. Chosen on the test parts, one epoch for
+# all units: the curves of training, and the test phase from zero. Each unit's own best epoch.
+HONEST, PERSISTENT = "honest", "persistent"
+OPTIMISTIC, OPTIMISTIC_FROM_ZERO = "cv", "cv_from_zero"
+PER_FOLD_MAXIMUM = "per_fold_max"
+# Of checkpoints that are scored again.
+RESCORED = "eval"
 
 
 class Rule(StrEnum):
@@ -59,6 +64,8 @@ class Rule(StrEnum):
     ALL_SUPERVISED = "train accuracy: all nodes are supervised"
     # The epoch that is best on average over the test parts of all units: optimistic.
     BEST_MEAN_EPOCH = "best mean epoch"
+    # The epoch that is best on its own test part, unit by unit: more optimistic.
+    BEST_OWN_EPOCH = "best epoch of each fold"
     # The one that a checkpoint, scored again, was saved at.
     CHECKPOINT = "checkpoint"
     # Of a unit that got nowhere.
@@ -71,11 +78,6 @@ class Rule(StrEnum):
     @property
     def is_by_validation(self) -> bool:
         return self in (Rule.VALIDATION_LOSS, Rule.VALIDATION_ACCURACY, Rule.VALIDATION_METRIC)
-
-    @property
-    def prefix(self) -> str:
-        """What the stored names of metrics begin with, at the epochs that this rule selects."""
-        return {Rule.BEST_MEAN_EPOCH: OPTIMISTIC, Rule.CHECKPOINT: RESCORED}.get(self, HONEST)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def _is_alive(pid: int) -> bool:
 
 @dataclass
 class UnitResult:
-    """`result.json` of a unit. `metrics` are those of the epoch that `rule` selects."""
+    """`result.json` of a unit. `metrics` are those that were logged in the epoch `rule` selects."""
 
     unit: str
     state: str
@@ -144,7 +146,14 @@ class UnitResult:
     metrics: dict[str, float]
     seconds: float
     reason: str = ""
+    # The scored part with the weights of that epoch, by name of the metric: in the test phase from
+    # zero, and at the states of training, where states persist. Only of finished units.
+    from_zero: dict[str, float] = field(default_factory=dict)
+    persistent: dict[str, float] = field(default_factory=dict)
     inference: dict[str, float] = field(default_factory=dict)
+    # From zero again, at the epoch that is best on average over all units.
+    best_mean_epoch: int = 0
+    best_mean_epoch_from_zero: dict[str, float] = field(default_factory=dict)
 
 
 def runs_root() -> Path:
@@ -218,6 +227,8 @@ class RunFolder:
         if not path.is_file():
             return None
         raw = json.loads(path.read_text(encoding="utf-8"))
+        if "from_zero" not in raw and raw["state"] == FINISHED:
+            raw |= _figures_of_0_1(raw)
         return UnitResult(**{**raw, "rule": Rule(raw["rule"])})
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -232,6 +243,21 @@ class RunFolder:
 
     def read_metrics(self, unit: str) -> list[dict[str, float]]:
         return list(iterate_metrics(self.unit(unit) / "metrics.csv"))
+
+
+def _figures_of_0_1(raw: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Version 0.1 kept the accuracy from zero among what it learnt of inference."""
+    inference = dict(raw["inference"])
+    if "from_zero_accuracy" in inference:
+        return {
+            "from_zero": {"accuracy": inference.pop("from_zero_accuracy")},
+            "persistent": {"accuracy": inference.pop("persistent_accuracy")},
+            "inference": inference,
+        }
+    # Nothing persisted: what was logged is from zero.
+    part = TEST if any(name.startswith(f"{TEST}/") for name in raw["metrics"]) else TRAIN
+    logged = {name.partition("/"): value for name, value in raw["metrics"].items()}
+    return {"from_zero": {name: value for (of, _, name), value in logged.items() if of == part}}
 
 
 def run_folders(root: Path) -> Iterator[Path]:

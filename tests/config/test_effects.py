@@ -16,6 +16,7 @@ PRESENTATION = {
     "name",
     "protocol.workers",
     "quiet",
+    "rescore_mb",
     "resume",
     "sweep",
     "threads",

@@ -169,7 +169,7 @@ def digest(run: Path) -> dict[str, str]:
                     key = f"{unit.name}/{table}/{column}"
                     found[key] = hashlib.sha256(values.encode()).hexdigest()[:16]
         result = json.loads((unit / "result.json").read_text())
-        for key in ("epochs", "selected_epoch", "metrics", "inference"):
+        for key in ("epochs", "selected_epoch", "metrics", "from_zero", "persistent", "inference"):
             found |= {f"{unit.name}/result/{k}": repr(v) for k, v in leaves(key, result[key])}
     return found
 

@@ -61,6 +61,7 @@ def make_run(runs: Path) -> MakeRun:
         unit_states: Sequence[str] | None = None,
         folds_of: str = "same",
         violation: float = 0.01,
+        persistent: Sequence[float] | None = None,
         **changes: object,
     ) -> RunFolder:
         preset = presets_by_name()[name]
@@ -110,9 +111,10 @@ def make_run(runs: Path) -> MakeRun:
                 writer.write(epoch, row)
             writer.close()
             unit_state = unit_states[i] if unit_states else FINISHED
-            run.write_result(
-                UnitResult(unit.name, unit_state, 3, 3, Rule.LAST_EPOCH, rows[-1], seconds=60.0)
-            )
+            result = UnitResult(unit.name, unit_state, 3, 3, Rule.LAST_EPOCH, rows[-1], 60.0)
+            result.from_zero = {"accuracy": accuracies[i]}
+            result.persistent = {"accuracy": persistent[i]} if persistent else {}
+            run.write_result(result)
         summarise(run)
         return run
 

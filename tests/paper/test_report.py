@@ -103,6 +103,21 @@ def test_the_honest_value_is_compared_where_the_paper_has_a_validation_part(
     assert (row["folds"], row["seeds"]) == ("1", "5")
 
 
+def test_the_report_says_which_states_a_figure_is_of(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun
+) -> None:
+    make_run("mutag_single", [a - 0.1 for a in MUTAG], persistent=MUTAG)
+    row = cells(capsys, "table=graph_classification", "--runs")["graph_classification/single/mutag"]
+    assert (row["honest"], row["persistent"]) == ("80", "90")
+    assert row["from_zero_minus_persistent"] == "-10"
+    # The best epoch was not scored from zero: it is that of persistent states, and says so.
+    assert (row["best_epoch"], row["states"]) == ("80", "persistent")
+    assert row["per_fold_maximum"] == "80"
+    text = report(capsys, "table=graph_classification", "--runs")
+    assert "80.0 ± 3.2 persistent" in text
+    assert "-10.0 !" in text
+
+
 def test_columns_of_one_seed_and_of_the_training_part(
     capsys: pytest.CaptureFixture[str], make_run: MakeRun
 ) -> None:

@@ -35,7 +35,10 @@ CONFIG = {
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """A run folder with one unit for each entry of `curves` (metric → values over the epochs)."""
+    """A run folder with one unit for each entry of `curves` (metric → values over the epochs).
+
+    Nothing persists unless that is said: what was logged is what the test phase finds.
+    """
 
     def make(
         curves: Sequence[Mapping[str, Sequence[float]]],
@@ -43,6 +46,9 @@ def make_run(tmp_path: Path) -> MakeRun:
         states: Sequence[str] | None = None,
         rule: Rule = Rule.LAST_EPOCH,
         selected: Sequence[int] | None = None,
+        from_zero: Sequence[dict[str, float]] | None = None,
+        persistent: Sequence[dict[str, float]] | None = None,
+        rescored: Sequence[tuple[int, dict[str, float]]] | None = None,
         inference: Sequence[dict[str, float]] | None = None,
         config: Mapping[str, Any] = CONFIG,
         seeds: int = 1,
@@ -71,6 +77,9 @@ def make_run(tmp_path: Path) -> MakeRun:
             writer.close()
             at = selected[i] if selected else epochs
             state = states[i] if states else FINISHED
+            part = "test/" if any(name.startswith("test/") for name in columns) else "train/"
+            logged = {k.removeprefix(part): v for k, v in rows[at - 1].items() if part in k}
+            epoch, again = rescored[i] if rescored else (0, {})
             run.write_result(
                 UnitResult(
                     unit=unit.name,
@@ -81,7 +90,11 @@ def make_run(tmp_path: Path) -> MakeRun:
                     metrics=rows[at - 1],
                     seconds=10.0 + i,
                     reason="" if state == FINISHED else reason,
+                    from_zero=from_zero[i] if from_zero else logged if state == FINISHED else {},
+                    persistent=persistent[i] if persistent else {},
                     inference=inference[i] if inference else {},
+                    best_mean_epoch=epoch,
+                    best_mean_epoch_from_zero=again,
                 )
             )
         return run

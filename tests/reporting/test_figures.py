@@ -110,7 +110,7 @@ def test_curves_show_accuracy_in_per_cent_and_the_optimistic_best_epoch(make_run
     assert list(loss.lines[0].get_ydata()) == pytest.approx([1.0, 0.6])
     texts = [text.get_text() for text in accuracy.get_legend().get_texts()]
     assert "best epoch 2: 85.0 % (optimistic)" in texts
-    assert "last epoch: 85.0 % (honest)" in texts
+    assert "last epoch, from zero: 85.0 % (honest)" in texts
     band = accuracy.collections[0].get_paths()[0].vertices[:, 1]
     assert band.min() == pytest.approx(50.0)
     assert band.max() == pytest.approx(90.0)

@@ -80,7 +80,7 @@ def test_it_has_a_panel_in_the_curves(run):
         "train",
         "test",
         "best epoch 1: 20.0 % (optimistic)",
-        "last epoch: 50.0 % (honest)",
+        "last epoch, from zero: 50.0 % (honest)",
     ]
 
 

@@ -95,11 +95,11 @@ def test_a_test_part_that_is_the_training_part_is_not_reported_as_a_test(make_ru
     protocol = {"name": "transductive", "supervised_per_class": None}
     summary = stored(make_run([columns], config={"protocol": protocol}))
     assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
-    assert summary["honest/accuracy_mean"] == pytest.approx(0.9)
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.9)
     protocol["supervised_per_class"] = 1
     summary = stored(make_run([columns], config={"protocol": protocol}))
     assert summary["honest/rule"] == "last epoch"
-    assert summary["honest/accuracy_mean"] == pytest.approx(1.0)
+    assert summary["cv/accuracy_mean"] == pytest.approx(1.0)
 
 
 def test_violations_are_those_of_the_selected_epochs(make_run):
@@ -129,13 +129,52 @@ def test_curves_and_folds_are_written(make_run):
     assert [int(row["best_epoch"]) for row in folds] == [2, 1]
 
 
+def test_the_honest_accuracy_is_from_zero_and_that_of_training_has_its_own_name(make_run):
+    run = make_run(
+        [{"test/accuracy": [0.5, 0.9]}, {"test/accuracy": [0.5, 0.7]}],
+        from_zero=[{"accuracy": 0.6}, {"accuracy": 0.4}],
+        persistent=[{"accuracy": 0.9}, {"accuracy": 0.7}],
+    )
+    summary = stored(run)
+    assert summary["honest/accuracy_mean"] == pytest.approx(0.5)
+    assert summary["honest/accuracy_std"] == pytest.approx(0.1)
+    assert summary["persistent/accuracy_mean"] == pytest.approx(0.8)
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.8)
+    assert "cv_from_zero/accuracy_mean" not in summary
+    assert RunSummary.read(run).states_disagree
+    folds = read_csv(run.path / "folds.csv")
+    assert [float(row["accuracy"]) for row in folds] == [0.6, 0.4]
+    assert [float(row["persistent_accuracy"]) for row in folds] == [0.9, 0.7]
+
+
+def test_the_best_mean_epoch_from_zero_counts_only_if_every_unit_was_scored_there(make_run):
+    curves = [{"test/accuracy": [0.5, 0.9, 0.6]}, {"test/accuracy": [0.5, 0.7, 0.6]}]
+    scored = [(2, {"accuracy": 0.4}), (2, {"accuracy": 0.6})]
+    run = make_run(curves, rescored=scored)
+    summary = stored(run)
+    assert summary["cv/best_epoch"] == 2
+    assert summary["cv_from_zero/accuracy_mean"] == pytest.approx(0.5)
+    assert summary["cv_from_zero/accuracy_std"] == pytest.approx(0.1)
+    folds = read_csv(run.path / "folds.csv")
+    assert [float(row["accuracy_at_cv_best_from_zero"]) for row in folds] == [0.4, 0.6]
+    for missing in ((1, {"accuracy": 0.6}), (0, {})):
+        summary = stored(make_run(curves, rescored=[scored[0], missing]))
+        assert "cv_from_zero/accuracy_mean" not in summary
+
+
+def test_the_per_fold_maximum_takes_each_unit_at_its_own_best_epoch(make_run):
+    summary = stored(
+        make_run([{"test/accuracy": [0.5, 0.9, 0.6]}, {"test/accuracy": [0.7, 0.5, 0.6]}])
+    )
+    assert summary["per_fold_max/accuracy_mean"] == pytest.approx(0.8)
+    assert summary["per_fold_max/accuracy_std"] == pytest.approx(0.1)
+    assert summary["cv/accuracy_mean"] == pytest.approx(0.7)
+
+
 def test_what_inference_gave_is_averaged(make_run):
-    inference = [
-        {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.8, "gain": 0.5},
-        {"persistent_accuracy": 0.7, "from_zero_accuracy": 0.8, "gain": 1.5},
-    ]
+    inference = [{"steps": 10.0, "gain": 0.5}, {"steps": 30.0, "gain": 1.5}]
     summary = stored(make_run([{"test/accuracy": [0.5]}] * 2, inference=inference))
-    assert summary["inference/persistent_accuracy_mean"] == pytest.approx(0.8)
+    assert summary["inference/steps_mean"] == pytest.approx(20)
     assert summary["inference/gain_mean"] == pytest.approx(1.0)
     assert summary["inference/gain_max"] == pytest.approx(1.5)
 

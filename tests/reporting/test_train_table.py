@@ -7,7 +7,7 @@ from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
 from lpgnn_cli.runfolder import Rule
 
-PAIR = {"persistent_accuracy": 0.9, "from_zero_accuracy": 0.9, "converged": 1.0, "steps": 40.0}
+SETTLED = {"converged": 1.0, "steps": 40.0}
 
 
 def closing(run, elapsed=75.0):
@@ -43,8 +43,11 @@ def two_folds(make_run, **kwargs):
 
 def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
     text = closing(two_folds(make_run))
-    assert "85.0 ± 5.0 %  at epoch 1" in line(text, "best epoch (optimistic)")
-    assert "70.0 ± 0.0 %" in line(text, "last epoch (honest)")
+    assert line(text, "last epoch (honest)").endswith("70.0 ± 0.0 %  from zero")
+    best = line(text, "best epoch (optimistic)")
+    assert best.endswith("85.0 ± 5.0 %  at epoch 1, chosen on the test part")
+    assert "85.0 ± 5.0 %  each unit at its" in line(text, "per-fold maximum (optimistic)")
+    assert "persistent" not in text
     cells = " ".join(line(text, "fold-00").split())
     assert cells == "fold-00 70.0 % 90.0 % 100.0 % 3.0e-3 0.04 2 10 s finished"
     assert "2.0e-3 test" in line(text, "violation")
@@ -55,7 +58,7 @@ def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
 def test_validation_rule_names_itself_and_shows_the_selected_epoch(make_run):
     text = closing(two_folds(make_run, rule=Rule.VALIDATION_LOSS, selected=[1, 1]))
     assert "85.0 ± 5.0 %" in line(text, "validation loss (honest)")
-    assert line(text, "unit").split()[1] == "selected"
+    assert line(text, "unit").split()[1] == "accuracy"
 
 
 def test_where_the_run_is_and_what_to_do_next(make_run, monkeypatch):
@@ -84,17 +87,39 @@ def test_a_path_with_spaces_can_be_pasted(make_run, monkeypatch):
     assert line(closing(run), "evaluate").endswith("""lpgnn eval 'run="a run"'""")
 
 
-def test_inference_that_agrees_is_said_in_one_line(make_run):
-    text = closing(two_folds(make_run, inference=[{**PAIR, "gain": 0.7}] * 2))
-    assert "from zero 90.0 % agrees with" in line(text, "inference")
-    assert "100 % of the graphs settled in 40 steps" in line(text, "inference")
-    assert "repel" not in text
+def test_states_of_training_that_agree_are_said_in_one_line(make_run):
+    inference = [{**SETTLED, "gain": 0.7, "path_free": 1.0}] * 2
+    text = closing(two_folds(make_run, persistent=[{"accuracy": 0.71}] * 2, inference=inference))
+    assert "71.0 ± 0.0 %" in line(text, "persistent states")
+    assert "100 % of the graphs settled in 40 steps from zero" in line(text, "test phase")
+    assert "warning" not in text
+    assert "rescore_mb" not in text
+
+
+def test_states_of_training_that_promise_too_much_are_warned_of(make_run):
+    text = closing(
+        two_folds(
+            make_run,
+            from_zero=[{"accuracy": 0.5}, {"accuracy": 0.6}],
+            persistent=[{"accuracy": 0.7}] * 2,
+            rescored=[(1, {"accuracy": 0.6}), (1, {"accuracy": 0.8})],
+        )
+    )
+    assert "55.0 ± 5.0 %  from zero" in line(text, "last epoch (honest)")
+    assert line(text, "best epoch (optimistic)").endswith("persistent states")
+    assert "70.0 ± 10.0 %  at epoch 1, scored again" in line(text, "from zero (optimistic)")
+    assert "from zero the accuracy is 15.0 percentage points lower than at the states of" in text
+    assert " ".join(line(text, "fold-00").split()).startswith("fold-00 50.0 % 70.0 % 90.0 %")
+
+
+def test_a_best_epoch_that_was_not_scored_from_zero_says_why(make_run):
+    text = closing(two_folds(make_run, persistent=[{"accuracy": 0.7}] * 2))
+    assert "were not kept (rescore_mb)" in line(text, "from zero (optimistic)")
 
 
 def test_repelling_fixed_points_are_warned_of(make_run):
-    bad = {**PAIR, "from_zero_accuracy": 0.5, "gain": 2.2}
-    text = closing(two_folds(make_run, inference=[bad, {**PAIR, "gain": 0.7}]))
-    assert "differs from" in line(text, "inference")
+    gains = [{**SETTLED, "gain": 2.2}, {**SETTLED, "gain": 0.7}]
+    text = closing(two_folds(make_run, inference=gains))
     assert "fixed points repel in 1 of 2 units: the Jacobian's gain reaches 2.20" in text
 
 

@@ -30,7 +30,7 @@ from lpgnn_cli.sweeps.jobs import (
     read_notes,
     state_of,
 )
-from lpgnn_cli.sweeps.leaderboard import command_line, effects
+from lpgnn_cli.sweeps.leaderboard import command_line, effect_title, effects
 from lpgnn_cli.sweeps.objective import objective
 from lpgnn_cli.sweeps.session import default_name, swept_overrides
 
@@ -136,7 +136,7 @@ def board() -> Iterator[View]:
     ):
         view = View(Job(number, str(number), (), {"g": g, "seed": str(seed)}), FINISHED)
         view.summary = RunSummary.from_dict(
-            {"cv/accuracy_mean": accuracy, "honest/accuracy_mean": 1 - accuracy}
+            {"cv/accuracy_mean": 1 - accuracy, "honest/accuracy_mean": accuracy}
         )
         yield view
 
@@ -154,12 +154,18 @@ def test_ranking_and_marginal_effects() -> None:
     assert found["seed", "0"] == (2, pytest.approx(0.7), 0.9)
 
 
-def test_the_objective_comes_from_the_protocol() -> None:
+def test_the_objective_is_honest_unless_another_is_asked_for() -> None:
     summary = {"cv/accuracy_mean": 0.9, "honest/accuracy_mean": 0.8, "honest/rule": "last epoch"}
     by_validation = {**summary, "honest/rule": "validation loss"}
-    assert objective(RunSummary.from_dict(summary), "auto") == 0.9
+    assert objective(RunSummary.from_dict(summary), "auto") == 0.8
     assert objective(RunSummary.from_dict(by_validation), "auto") == 0.8
-    assert objective(RunSummary.from_dict(summary), "honest/accuracy_mean") == 0.8
+    assert objective(RunSummary.from_dict(summary), "cv/accuracy_mean") == 0.9
+
+
+def test_an_effect_on_an_optimistic_figure_is_labelled() -> None:
+    assert effect_title(Board("auto")) == "honest/accuracy_mean"
+    assert "(optimistic" in effect_title(Board("cv/accuracy_mean"))
+    assert "(optimistic" in effect_title(Board("per_fold_max/accuracy_mean"))
 
 
 @pytest.mark.parametrize("grid", GRIDS)

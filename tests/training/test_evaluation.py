@@ -115,9 +115,13 @@ def test_closing_compares_persistent_states_with_those_found_from_zero(
     for epoch in range(1, 21):
         learner.train_epoch(epoch, train)
         learner.follow("test")
-    stats = close_unit(learner.propagation, learner.parts, config.inference, tmp_path)
-    assert stats["persistent_accuracy"] == learner.evaluate("test").metrics("test")["test/accuracy"]
+    closing = close_unit(learner.propagation, learner.parts, config.inference, tmp_path)
+    assert closing.persistent == learner.evaluate("test").by_name()
+    outcome, _ = learner.propagation.infer(test, config.inference)
+    assert closing.from_zero == Evaluation(Part(test), outcome).by_name()
+    stats = closing.inference
     assert stats["converged"] == 1
+    assert stats["from_zero_violation"] == closing.from_zero["violation_mean"]
     assert stats["from_zero_violation"] < config.inference.tolerance
     assert 1 <= stats["steps"] <= config.inference.steps
     assert 0 < stats["gain"] < 1
@@ -125,8 +129,10 @@ def test_closing_compares_persistent_states_with_those_found_from_zero(
         there = learner.evaluate("train").outcome.residuals[0].abs().flatten().float()
         np.testing.assert_array_equal(arrays["train"], there)
         assert arrays["test"].size == test.num_nodes * 16
-    assert len(read(tmp_path / "predictions.csv")) == 2
+    probabilities = [float(row["probability"]) for row in read(tmp_path / "predictions.csv")]
+    assert probabilities == pytest.approx(outcome.scores.softmax(1).amax(1).tolist())
 
     layered = make_learner(make_config("propagation=layers"), train=train, test=test)
-    inference = config.inference
-    assert close_unit(layered.propagation, layered.parts, inference, tmp_path / "..") == {}
+    forward = close_unit(layered.propagation, layered.parts, config.inference, tmp_path / "..")
+    assert forward.from_zero == layered.evaluate("test").by_name()
+    assert (forward.persistent, forward.inference) == ({}, {})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -15,14 +15,7 @@ from lpgnn_cli import tracking
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
-from lpgnn_cli.metrics import (
-    FROM_ZERO_ACCURACY,
-    LOSS,
-    TEST,
-    VIOLATION_MAX,
-    VIOLATION_MEAN,
-    score_metrics,
-)
+from lpgnn_cli.metrics import LOSS, TEST, VIOLATION_MAX, VIOLATION_MEAN, score_metrics
 from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
@@ -103,6 +96,8 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
             rule=Rule.CHECKPOINT,
             metrics=score.metrics,
             seconds=score.seconds,
+            from_zero=_of_part(score.metrics),
+            persistent=_of_part(score.persistent),
             inference=score.inference,
         )
     )
@@ -110,21 +105,28 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
 
 def summarise_scores(scores: list[Score]) -> EvalSummary:
     """Means over the units; accuracies as fractions."""
-    metrics = {}
-    for metric in score_metrics():
-        values = [s.metrics[metric.on(TEST)] for s in scores]
-        metrics[metric.name] = MeanStd(statistics.fmean(values), statistics.pstdev(values))
     test = {}
     for metric in (VIOLATION_MEAN, VIOLATION_MAX, LOSS):
         name = metric.on(TEST)
         values = [s.metrics[name] for s in scores if name in s.metrics]
         if values:
             test[name] = statistics.fmean(values)
-    from_zero = FROM_ZERO_ACCURACY.name
-    found = [s.inference[from_zero] for s in scores if from_zero in s.inference]
     return EvalSummary(
         units=len(scores),
-        scored=Selection(Rule.CHECKPOINT, metrics),
+        scored=_selection([s.metrics for s in scores]),
+        persistent=_selection([s.persistent for s in scores if s.persistent]),
         test=test,
-        from_zero_accuracy=statistics.fmean(found) if found else math.nan,
     )
+
+
+def _selection(units: Sequence[Mapping[str, float]]) -> Selection:
+    metrics = {}
+    for metric in score_metrics():
+        if values := [unit[metric.on(TEST)] for unit in units]:
+            metrics[metric.name] = MeanStd(statistics.fmean(values), statistics.pstdev(values))
+    return Selection(Rule.CHECKPOINT, metrics)
+
+
+def _of_part(metrics: Mapping[str, float]) -> dict[str, float]:
+    """By name alone, without the part."""
+    return {name.removeprefix(f"{TEST}/"): value for name, value in metrics.items()}

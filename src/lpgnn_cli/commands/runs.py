@@ -18,7 +18,13 @@ from rich.table import Table
 from lpgnn_cli.formatting import mean_std
 from lpgnn_cli.metrics import TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import runs_root
-from lpgnn_cli.runsummary import HONEST_ACCURACY, OPTIMISTIC_ACCURACY, RunSummary, Selection
+from lpgnn_cli.runsummary import (
+    HONEST_ACCURACY,
+    OPTIMISTIC_ACCURACY,
+    PERSISTENT_ACCURACY,
+    RunSummary,
+    Selection,
+)
 from lpgnn_cli.settings import uses_g
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
@@ -35,7 +41,12 @@ SHOWN = {
     "g",
     "layers",
 }
-SHOWN |= {OPTIMISTIC_ACCURACY, HONEST_ACCURACY, VIOLATION_MEAN.on(TEST)}
+SHOWN |= {
+    HONEST_ACCURACY,
+    PERSISTENT_ACCURACY,
+    OPTIMISTIC_ACCURACY,
+    VIOLATION_MEAN.on(TEST),
+}
 
 
 def main(argv: list[str]) -> int:
@@ -93,7 +104,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("started", "dataset", "model"):
         table.add_column(title, no_wrap=True)
-    for title in ("best epoch %", "honest %", "violation"):
+    for title in ("accuracy %", "persistent %", "best epoch %", "fold max %", "violation"):
         table.add_column(title, justify="right", no_wrap=True)
     for title in (*extra, "state", "folder"):
         table.add_column(title, no_wrap=True)
@@ -103,8 +114,10 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
             run.params.get("dataset.name", ""),
             _model(run),
-            _accuracy(summary.optimistic),
             _accuracy(summary.honest),
+            _accuracy(summary.persistent),
+            _accuracy(summary.optimistic),
+            _accuracy(summary.per_fold_maximum),
             _violation(summary),
             *[_short(value_of(run, key)) for key in extra],
             run.state if run.synced else f"{run.state}, not synced",
@@ -126,7 +139,8 @@ def _model(run: PastRun) -> str:
 
 
 def _accuracy(selection: Selection) -> str:
-    return mean_std(100 * selection.accuracy.mean, 100 * selection.accuracy.std)
+    std = 100 * selection.accuracy.std
+    return mean_std(100 * selection.accuracy.mean, std if math.isfinite(std) else None)
 
 
 def _violation(summary: RunSummary) -> str:

@@ -23,6 +23,7 @@ ADDED: dict[str, Any] = {
     "propagation.memory": 5,
     "metric": "auto",
     "class_weights": "none",
+    "rescore_mb": 0,
 }
 
 

@@ -52,6 +52,7 @@ class TrainConfig:
     checkpoint_every: int = setting(low=1, affects_results=False)
     metric: str = setting(choices=("auto", *(m.name for m in score_metrics())))
     class_weights: str = setting(choices=("none", "balanced"))
+    rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
     name: str | None = setting(affects_results=False)

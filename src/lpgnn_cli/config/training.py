@@ -23,7 +23,7 @@ class ProtocolConfig:
 
 @dataclass
 class KFoldConfig(ProtocolConfig):
-    """Stratified k-fold; the epoch is the best one on average over the folds."""
+    """Stratified k-fold, without a validation part."""
 
     folds: int = setting(low=2)
 

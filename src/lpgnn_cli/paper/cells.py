@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,20 +14,31 @@ from lpgnn_cli.paper.runs import PresetRun, UnitScore, newest_match
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and population standard deviation over units, in per cent; no std of one unit."""
+    """Mean and population standard deviation over units, in per cent; no std of one unit.
+
+    `persistent`: of the states of training, as nothing is known from zero.
+    """
 
     mean: float
     std: float | None
+    persistent: bool = False
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run says about one cell."""
+    """What one run says about one cell.
+
+    `best_epoch` and `honest` are from zero as far as that is known, `curve_best` and
+    `per_fold_maximum` of the curves of training, `persistent` of its states at the honest epoch.
+    """
 
     run: PresetRun
     units: tuple[UnitScore, ...]
     best_epoch: Spread | None
+    curve_best: Spread | None
+    per_fold_maximum: Spread | None
     honest: Spread | None
+    persistent: Spread | None
     violation: float
     seconds: float
     lost: int
@@ -43,6 +54,13 @@ class Measured:
     @property
     def rule(self) -> str:
         return str(self.run.summary.honest.rule)
+
+    @property
+    def from_zero_minus_persistent(self) -> float | None:
+        """In percentage points, at the honest epoch."""
+        if self.honest is None or self.honest.persistent or self.persistent is None:
+            return None
+        return self.honest.mean - self.persistent.mean
 
     def value(self, protocol: Protocol) -> Spread | None:
         return self.best_epoch if protocol == "best_epoch" else self.honest
@@ -93,23 +111,51 @@ def measure(runs: Sequence[PresetRun], reference: ReferenceCell, column: Column)
     units = tuple(unit for unit in chosen if unit.finished)
     if not units:
         return None
-    on_train = column.part == "train"
+    if column.part == "train":
+        # Training graphs are measured in the step that trains on them.
+        states = bool(run.summary.persistent.metrics)
+        curve, from_zero, maximum, persistent = None, None, None, None
+        honest = _spread((unit.train for unit in units), persistent=states)
+    else:
+        curve = _spread(unit.best_epoch for unit in units)
+        from_zero = _spread(unit.best_epoch_from_zero for unit in units)
+        maximum = _spread(unit.per_fold_maximum for unit in units)
+        persistent = _spread(unit.persistent for unit in units)
+        honest = _spread(unit.honest for unit in units) or _mean_alone(run, units, chosen)
     return Measured(
         run=run,
         units=units,
-        best_epoch=None if on_train else _spread(unit.best_epoch for unit in units),
-        honest=_spread(unit.train if on_train else unit.honest for unit in units),
+        best_epoch=from_zero or _marked(curve),
+        curve_best=curve,
+        per_fold_maximum=maximum,
+        honest=honest or _marked(persistent),
+        persistent=persistent,
         violation=_mean(unit.violation for unit in units),
         seconds=math.fsum(unit.seconds for unit in chosen if math.isfinite(unit.seconds)),
         lost=len(chosen) - len(units),
     )
 
 
-def _spread(values: Iterable[float]) -> Spread | None:
+def _spread(values: Iterable[float], persistent: bool = False) -> Spread | None:
     known = [100 * value for value in values if math.isfinite(value)]
     if not known:
         return None
-    return Spread(float(np.mean(known)), float(np.std(known)) if len(known) > 1 else None)
+    std = float(np.std(known)) if len(known) > 1 else None
+    return Spread(float(np.mean(known)), std, persistent)
+
+
+def _marked(spread: Spread | None) -> Spread | None:
+    return replace(spread, persistent=True) if spread else None
+
+
+def _mean_alone(
+    run: PresetRun, units: Sequence[UnitScore], chosen: Sequence[UnitScore]
+) -> Spread | None:
+    """Of version 0.1 the mean from zero over all units of a run is known, and no more."""
+    mean = run.summary.honest.accuracy.mean
+    if len(chosen) < len(run.units) or len(units) < len(chosen) or not math.isfinite(mean):
+        return None
+    return Spread(100 * mean, None)
 
 
 def _mean(values: Iterable[float]) -> float:

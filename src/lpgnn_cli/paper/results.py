@@ -14,7 +14,7 @@ import math
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -31,7 +31,14 @@ from lpgnn_cli.paper.figures import draw_figures
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name, reference_tables
 from lpgnn_cli.paper.render import markdown
-from lpgnn_cli.paper.runs import Curve, PresetRun, UnitScore, newest_first, newest_match
+from lpgnn_cli.paper.runs import (
+    Curve,
+    PresetRun,
+    UnitScore,
+    newest_first,
+    newest_match,
+    with_figures_of_today,
+)
 from lpgnn_cli.runfolder import FINISHED, RunRecord
 from lpgnn_cli.runsummary import RunSummary
 
@@ -184,6 +191,7 @@ def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:
     if preset.name not in presets_by_name():
         return None
     embedding = results / EMBEDDING
+    summary = RunSummary.from_dict(plain["summary"])
     return PresetRun(
         preset=preset,
         place=" ".join(preset.overrides),
@@ -204,18 +212,20 @@ def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:
             versions=plain["versions"],
         ),
         settings=plain["settings"],
-        summary=RunSummary.from_dict(plain["summary"]),
-        units=tuple(_units(plain["units"])),
+        summary=summary,
+        units=tuple(with_figures_of_today(_units(plain["units"]), summary)),
         violation=tuple((epoch, value) for epoch, value in plain["violation"]),
         embeddings=(embedding,) if preset == EMBEDDED and embedding.is_file() else (),
         departures=tuple(departures(preset, plain["settings"])),
     )
 
 
-def _units(columns: Mapping[str, Sequence[Any]]) -> Iterable[UnitScore]:
-    for row in zip(*columns.values(), strict=True):
-        known: list[Any] = [math.nan if value is None else value for value in row]
-        yield UnitScore(**dict(zip(columns, known, strict=True)))
+def _units(columns: Mapping[str, Sequence[Any]]) -> list[UnitScore]:
+    rows = zip(*columns.values(), strict=True)
+    known: list[list[Any]] = [
+        [math.nan if value is None else value for value in row] for row in rows
+    ]
+    return [UnitScore(**dict(zip(columns, row, strict=True))) for row in known]
 
 
 def _plain(value: Any) -> Any:

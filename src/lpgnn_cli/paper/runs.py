@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpgnn_cli.config.effects import essence
@@ -33,7 +33,12 @@ Curve = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class UnitScore:
-    """One unit: accuracies are fractions, NaN where there is none; `seed` counts from 0."""
+    """One unit: accuracies are fractions, NaN where there is none; `seed` counts from 0.
+
+    `honest` and `best_epoch_from_zero` are of the test phase from zero; `best_epoch` and
+    `per_fold_maximum` are of the curve of training, and `persistent` of its states at the honest
+    epoch. Runs of version 0.1 know their persistent states alone.
+    """
 
     unit: str
     fold: int
@@ -45,6 +50,9 @@ class UnitScore:
     violation: float
     epochs: int
     seconds: float
+    persistent: float = math.nan
+    best_epoch_from_zero: float = math.nan
+    per_fold_maximum: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
+        units = with_figures_of_today(units, summary)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -152,6 +161,9 @@ def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
                 finished=row["state"] == FINISHED,
                 best_epoch=_number(row["accuracy_at_cv_best"]),
                 honest=_number(row["accuracy"]),
+                persistent=_number(row.get("persistent_accuracy", "")),
+                best_epoch_from_zero=_number(row.get("accuracy_at_cv_best_from_zero", "")),
+                per_fold_maximum=_number(row["best_accuracy"]),
                 train=_number(row["train_accuracy"]),
                 violation=_number(row["violation_mean"]),
                 epochs=int(row["epochs"]),
@@ -159,6 +171,16 @@ def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
             )
             for row in csv.DictReader(file)
         ]
+
+
+def with_figures_of_today(units: Sequence[UnitScore], summary: RunSummary) -> list[UnitScore]:
+    """What version 0.1 called honest were persistent states, where states persist. Where the curves
+    of training are those of the test phase from zero, too, so is their best epoch."""
+    if summary.persistent.metrics and all(math.isnan(unit.persistent) for unit in units):
+        return [replace(unit, persistent=unit.honest, honest=math.nan) for unit in units]
+    if summary.path_free:
+        return [replace(unit, best_epoch_from_zero=unit.best_epoch) for unit in units]
+    return list(units)
 
 
 def _number(text: str) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lpgnn_cli.paper.cells import Cell, Measured
 from lpgnn_cli.paper.reference import Protocol, Table
+from lpgnn_cli.paper.runs import UnitScore
 
 # Up to this many pairs all sign patterns are tried, above it this many random ones.
 EXACT_PAIRS = 16
@@ -68,19 +69,28 @@ def _compare(first: Cell, second: Cell) -> Comparison:
         differences = paired_differences(one, other, protocol)
         if len(differences) >= 2:
             tests[protocol] = paired_test(differences, _overlap(one))
-    return Comparison(first, second, tests, "" if tests else "fewer than two pairs: no test")
+    if tests:
+        return Comparison(first, second, tests)
+    unknown = any(math.isnan(unit.honest) for unit in (*one.units, *other.units))
+    reason = "persistent states only" if unknown else "fewer than two pairs"
+    return Comparison(first, second, {}, f"{reason}: no test")
 
 
 def paired_differences(one: Measured, other: Measured, protocol: Protocol) -> list[float]:
-    """First minus second in percentage points: one per fold, or per seed of generated data."""
-    theirs = {unit.unit: getattr(unit, protocol) for unit in other.units}
+    """First minus second, from zero, in percentage points: one per fold, or per seed of generated
+    data."""
+    theirs = {unit.unit: _from_zero(unit, protocol) for unit in other.units}
     by_fold = one.folds > 1
     groups: dict[int, list[float]] = {}
     for unit in one.units:
-        difference = 100 * (getattr(unit, protocol) - theirs.get(unit.unit, math.nan))
+        difference = 100 * (_from_zero(unit, protocol) - theirs.get(unit.unit, math.nan))
         if math.isfinite(difference):
             groups.setdefault(unit.fold if by_fold else unit.seed, []).append(difference)
     return [math.fsum(group) / len(group) for group in groups.values()]
+
+
+def _from_zero(unit: UnitScore, protocol: Protocol) -> float:
+    return unit.best_epoch_from_zero if protocol == "best_epoch" else unit.honest
 
 
 def paired_test(differences: Sequence[float], overlap: float) -> PairedTest:

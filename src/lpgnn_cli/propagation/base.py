@@ -70,6 +70,11 @@ class Propagation(ABC):
     # What a layer hands to the next as node label: its state x, or its transition f_a(x).
     hands_up_transition: bool = False
 
+    @property
+    def path_free(self) -> bool:
+        """Whether persistent states and those found from zero agree by construction."""
+        return not self.persistent
+
     def __init__(
         self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
     ) -> None:

@@ -14,14 +14,13 @@ from lpgnn_cli.formatting import compact, count, metric_mean_std, per_cent
 from lpgnn_cli.metrics import (
     ACCURACY,
     CONVERGED,
-    FROM_ZERO_ACCURACY,
     TEST,
     TRAIN,
     VIOLATION_MEAN,
 )
 from lpgnn_cli.reporting.text import is_screen
 from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.runsummary import EvalSummary
+from lpgnn_cli.runsummary import EvalSummary, Selection
 
 if TYPE_CHECKING:
     from lpgnn_cli.training.scoring import Score
@@ -36,31 +35,31 @@ def evaluation_table(
     scores: Sequence[Score],
     summary: EvalSummary,
 ) -> None:
-    """One row per unit: what was recorded, what was found again, and from zero states."""
-    known = any(score.recorded for score in scores)
+    """One row per unit: from zero, at the states of the checkpoint, and as recorded with them."""
+    recorded = any(score.recorded for score in scores)
+    persistent = any(score.persistent for score in scores)
     table = Table(box=box.SIMPLE if is_screen(console) else None, pad_edge=False)
     table.add_column("unit")
-    if known:
-        table.add_column("recorded", justify="right")
-    table.add_column("accuracy", justify="right")
-    table.add_column("violation", justify="right")
-    if known:
-        table.add_column("from zero", justify="right")
-    table.add_column("converged", justify="right")
+    titles = ["accuracy", "violation", "converged"]
+    titles += ["persistent"] if persistent else []
+    titles += ["recorded"] if recorded else []
+    for title in titles:
+        table.add_column(title, justify="right")
     for name, score in zip(names, scores, strict=True):
-        row = [name]
-        if known:
-            row.append(per_cent(_recorded(score)))
-        row.append(per_cent(score.metrics[TEST_ACCURACY]))
+        row = [name, per_cent(score.metrics[TEST_ACCURACY])]
         row.append(compact(score.metrics.get(VIOLATION_MEAN.on(TEST), math.nan)))
-        if known:
-            row.append(per_cent(score.inference.get(FROM_ZERO_ACCURACY.name, math.nan)))
         row.append(per_cent(score.inference.get(CONVERGED.name, math.nan), 0))
+        row += [per_cent(score.persistent.get(TEST_ACCURACY, math.nan))] if persistent else []
+        row += [per_cent(_recorded(score))] if recorded else []
         table.add_row(*row)
     console.print(table)
-    accuracy = summary.scored.accuracy
-    text = metric_mean_std(TEST_ACCURACY, accuracy.mean, accuracy.std, summary.units)
-    console.print(f"accuracy     {text} over {count(summary.units, 'unit')}", highlight=False)
+    over = f"over {count(summary.units, 'unit')}"
+    console.print(
+        f"accuracy     {_text(summary, summary.scored)} {over}, from zero", highlight=False
+    )
+    if persistent:
+        text = _text(summary, summary.persistent)
+        console.print(f"persistent   {text} at the states of the checkpoints", highlight=False)
     console.print(
         f"predictions  {folder.path}/units/*/predictions.csv", highlight=False, soft_wrap=True
     )
@@ -73,10 +72,17 @@ def evaluation_table(
         )
 
 
+def _text(summary: EvalSummary, selection: Selection) -> str:
+    accuracy = selection.accuracy
+    return metric_mean_std(TEST_ACCURACY, accuracy.mean, accuracy.std, summary.units)
+
+
 def _recorded(score: Score) -> float:
     return score.recorded.get(TEST_ACCURACY, score.recorded.get(ACCURACY.on(TRAIN), math.nan))
 
 
 def _differs(score: Score) -> bool:
+    """Whether the states of the checkpoint give another accuracy than they did in training."""
     recorded = score.recorded.get(TEST_ACCURACY)
-    return recorded is not None and abs(recorded - score.metrics[TEST_ACCURACY]) > 1e-9
+    again = (score.persistent or score.metrics)[TEST_ACCURACY]
+    return recorded is not None and abs(recorded - again) > 1e-9

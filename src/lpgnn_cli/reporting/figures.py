@@ -26,7 +26,7 @@ from lpgnn_cli.reporting.embedding import draw_embedding
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.reporting.text import describe
 from lpgnn_cli.reporting.units import Array, Curves, all_supervised, common_curves, read_units
-from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.runfolder import Rule, RunFolder
 from lpgnn_cli.runsummary import RunSummary
 
 if TYPE_CHECKING:
@@ -222,7 +222,8 @@ def _draw_parts(panel: Axes, curves: Curves, metric: Metric) -> None:
 
 
 def _mark_selected(panel: Axes, summary: RunSummary, metric: Metric) -> None:
-    """What the two rules of selection give, of the metrics that they are reported for."""
+    """What the two rules of selection give, of the metrics that they are reported for: the star is
+    on the curve of training, the line is the test phase from zero."""
     scale = 100 if metric.in_per_cent else 1
     epoch = summary.best_epoch
     if epoch is not None and metric.name in summary.optimistic.metrics:
@@ -232,9 +233,12 @@ def _mark_selected(panel: Axes, summary: RunSummary, metric: Metric) -> None:
         label = f"best epoch {epoch}: {metric_text(metric.name, best)}{note}"
         place = [epoch], [scale * best]
         panel.plot(*place, "*", color="black", markersize=11, label=label, zorder=5)
-    if metric.name in summary.honest.metrics and not summary.all_supervised:
+    if metric.name in summary.honest.metrics:
         honest = summary.honest.metrics[metric.name].mean
-        label = f"{summary.honest.rule}: {metric_text(metric.name, honest)} (honest)"
+        rule, note = summary.honest.rule, " (honest)"
+        if summary.all_supervised:
+            rule, note = Rule.LAST_EPOCH, ""
+        label = f"{rule}, from zero: {metric_text(metric.name, honest)}{note}"
         panel.axhline(scale * honest, color="black", linewidth=1, linestyle="--", label=label)
 
 

@@ -31,7 +31,7 @@ from lpgnn_cli.reporting.units import (
     read_units,
     scored_part,
 )
-from lpgnn_cli.runfolder import FINISHED, Rule, RunFolder
+from lpgnn_cli.runfolder import FINISHED, Rule, RunFolder, UnitResult
 from lpgnn_cli.runsummary import MeanStd, RunSummary, Selection
 
 
@@ -39,8 +39,10 @@ from lpgnn_cli.runsummary import MeanStd, RunSummary, Selection
 class FoldRow:
     """One row of folds.csv. Accuracies are of the test part, or of the training part if none is.
 
-    `accuracy` is the honest one, at `selected_epoch`; `accuracy_at_cv_best` is the one at the
-    epoch that is best on average over all units; `best_accuracy` is the unit's own best.
+    `accuracy` is the honest one, of the test phase from zero at `selected_epoch`, and
+    `persistent_accuracy` that of the states of training there. Those of other epochs are of the
+    curves of training, unless they say otherwise: `accuracy_at_cv_best` at the epoch that is best
+    on average over all units, `best_accuracy` at the unit's own best.
     """
 
     unit: str
@@ -51,8 +53,10 @@ class FoldRow:
     selected_epoch: int
     seconds: float
     accuracy: float
+    persistent_accuracy: float
     accuracy_last: float
     accuracy_at_cv_best: float
+    accuracy_at_cv_best_from_zero: float
     best_accuracy: float
     best_epoch: int
     train_accuracy: float
@@ -88,10 +92,19 @@ def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary
     )
     if not done:
         return counted
+    results = [unit.result for unit in done if unit.result]
+    optimistic = _at_best_epoch(curves, part)
+    rule = results[0].rule if part == TEST else Rule.ALL_SUPERVISED
+    epoch = float(np.mean([r.selected_epoch for r in results]))
     return replace(
         counted,
-        optimistic=_at_best_epoch(curves, part),
-        honest=_at_selected_epochs(done, part),
+        optimistic=optimistic,
+        best_from_zero=_over_units(
+            Rule.BEST_MEAN_EPOCH, [_rescored(r, optimistic.epoch) for r in results]
+        ),
+        per_fold_maximum=_at_own_best_epochs(curves, part),
+        honest=_over_units(rule, [r.from_zero for r in results], epoch),
+        persistent=_over_units(rule, [r.persistent for r in results]),
         train=_means({m.name: _selected(done, m.on(TRAIN)) for m in score_metrics()}),
         violation=_means(
             {one: _selected(done, VIOLATION_MEAN.on(one)) for one in dict.fromkeys((TRAIN, part))}
@@ -114,16 +127,36 @@ def _at_best_epoch(curves: Curves, part: str) -> Selection:
     return Selection(Rule.BEST_MEAN_EPOCH, metrics, int(curves.epochs[best]))
 
 
-def _at_selected_epochs(done: Sequence[UnitData], part: str) -> Selection:
-    """All metrics at the epoch that each unit's own rule selects."""
-    results = [u.result for u in done if u.result]
-    metrics = {
-        metric.name: MeanStd(float(np.mean(values)), float(np.std(values)))
-        for metric in score_metrics()
-        if (values := _selected(done, metric.on(part)))
-    }
-    rule = results[0].rule if part == TEST else Rule.ALL_SUPERVISED
-    return Selection(rule, metrics, float(np.mean([r.selected_epoch for r in results])))
+def _at_own_best_epochs(curves: Curves, part: str) -> Selection:
+    """All metrics at the epoch whose accuracy is the best, unit by unit."""
+    if ACCURACY.on(part) not in curves.values:
+        return Selection(Rule.BEST_OWN_EPOCH)
+    best = np.argmax(np.nan_to_num(curves.values[ACCURACY.on(part)], nan=-np.inf), axis=1)
+    names = {m.name: m.on(part) for m in score_metrics() if m.on(part) in curves.values}
+    units = [
+        {metric: float(curves.values[name][unit, epoch]) for metric, name in names.items()}
+        for unit, epoch in enumerate(best)
+    ]
+    return _over_units(Rule.BEST_OWN_EPOCH, units)
+
+
+def _over_units(
+    rule: Rule, units: Sequence[Mapping[str, float]], epoch: float = math.nan
+) -> Selection:
+    """The metrics of class scores that all units have."""
+    metrics = {}
+    for metric in score_metrics():
+        values = _finite(unit.get(metric.name, math.nan) for unit in units)
+        if len(values) == len(units):
+            metrics[metric.name] = MeanStd(float(np.mean(values)), float(np.std(values)))
+    return Selection(rule, metrics, epoch)
+
+
+def _rescored(result: UnitResult | None, best_epoch: float) -> Mapping[str, float]:
+    """From zero at the best mean epoch, if that is still the one that was scored."""
+    if result is None or result.best_mean_epoch != min(best_epoch, result.epochs):
+        return {}
+    return result.best_mean_epoch_from_zero
 
 
 def _inference(done: Sequence[UnitData]) -> dict[str, float]:
@@ -151,9 +184,11 @@ def _fold_row(data: UnitData, part: str, cv_best_epoch: int | None) -> FoldRow:
         epochs=(result.epochs if result else 0) or data.epochs,
         selected_epoch=result.selected_epoch if result else 0,
         seconds=result.seconds if result else math.nan,
-        accuracy=data.selected(ACCURACY.on(part)),
+        accuracy=_accuracy(result.from_zero if result else {}),
+        persistent_accuracy=_accuracy(result.persistent if result else {}),
         accuracy_last=float(curve[-1]) if len(curve) else math.nan,
         accuracy_at_cv_best=float(curve[at_best]) if at_best is not None else math.nan,
+        accuracy_at_cv_best_from_zero=_accuracy(_rescored(result, cv_best_epoch or 0)),
         best_accuracy=float(curve[best]) if len(curve) else math.nan,
         best_epoch=int(data.columns[EPOCH][best]) if len(curve) else 0,
         train_accuracy=data.selected(ACCURACY.on(TRAIN)),
@@ -178,6 +213,10 @@ def _folds_csv(rows: Sequence[FoldRow]) -> str:
 def _selected(units: Sequence[UnitData], name: str) -> list[float]:
     """A metric at the selected epochs, of the units that have it."""
     return _finite(unit.selected(name) for unit in units)
+
+
+def _accuracy(metrics: Mapping[str, float]) -> float:
+    return metrics.get(ACCURACY.name, math.nan)
 
 
 def _finite(values: Iterable[float]) -> list[float]:

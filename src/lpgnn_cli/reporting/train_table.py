@@ -18,10 +18,8 @@ from lpgnn_cli.formatting import compact, duration, metric_mean_std, one_line, p
 from lpgnn_cli.metrics import (
     ACCURACY,
     CONVERGED,
-    FROM_ZERO_ACCURACY,
     GAIN,
     METRICS,
-    PERSISTENT_ACCURACY,
     STEPS,
     Metric,
 )
@@ -45,8 +43,6 @@ ENDS_SHOWN = 5
 LISTED_TROUBLES = 5
 # Columns of a terminal in which the table can be spaced widely.
 ROOMY = 90
-# Accuracies from zero and from the persistent states that differ by no more count as the same.
-AGREEMENT = 0.01
 
 
 @dataclass
@@ -76,31 +72,56 @@ def _compose(run: RunFolder, elapsed: float) -> Closing:
     rows = fold_rows(units, scored_part(run, units), summary.best_epoch)
     results = [u.result for u in units if u.result]
     closing = Closing(describe(run))
-    closing.header, closing.rows = _table(rows, summary.honest.rule)
+    closing.header, closing.rows = _table(rows)
     closing.facts = _accuracies(summary) + _measures(summary, elapsed)
-    agreement, repelling = _inference([r for r in results if r.state == FINISHED])
-    closing.facts += [("inference", agreement)] if agreement else []
-    closing.warnings = _troubles(rows, summary) + repelling
+    test_phase, repelling = _inference([r for r in results if r.state == FINISHED])
+    closing.facts += [("test phase", test_phase)] if test_phase else []
+    closing.warnings = _troubles(rows, summary) + _disagreement(summary) + repelling
     closing.facts += _next_steps(run, rows)
     return closing
 
 
 def _accuracies(summary: RunSummary) -> list[tuple[str, str]]:
-    optimistic, honest = summary.optimistic, summary.honest
-    facts = []
-    if ACCURACY.name in optimistic.metrics:
-        at = f"{_over_units(summary, optimistic, ACCURACY.name)}  at epoch {summary.best_epoch}"
-        if summary.all_supervised:
-            facts.append(("best epoch", at))
-        else:
-            facts.append(("best epoch (optimistic)", f"{at}, chosen on the test part"))
-    if ACCURACY.name in honest.metrics:
-        accuracy = _over_units(summary, honest, ACCURACY.name)
-        if summary.all_supervised:
-            facts.append((str(Rule.LAST_EPOCH), f"{accuracy}  {honest.rule}"))
-        else:
-            facts.append((f"{honest.rule} (honest)", accuracy))
+    """*The* accuracy first, then the others, each with what it is."""
+    states = "" if summary.path_free else ", persistent states"
+    shown: list[tuple[str, Selection, str]] = []
+    if summary.all_supervised:
+        last = f"from zero, {summary.honest.rule}"
+        shown.append((str(Rule.LAST_EPOCH), summary.honest, last))
+        best, again = "best epoch", "best epoch, from zero"
+        maximum = Selection(Rule.BEST_OWN_EPOCH)
+        chosen = f"at epoch {summary.best_epoch}{states}"
+    else:
+        shown.append((f"{summary.honest.rule} (honest)", summary.honest, "from zero"))
+        best, again = "best epoch (optimistic)", "from zero (optimistic)"
+        maximum = summary.per_fold_maximum
+        chosen = f"at epoch {summary.best_epoch}, chosen on the test part{states}"
+    shown += [
+        ("persistent states", summary.persistent, "as training left them, same epoch"),
+        (best, summary.optimistic, chosen),
+        (again, summary.best_from_zero, f"at epoch {summary.best_epoch}, scored again"),
+        ("per-fold maximum (optimistic)", maximum, f"each unit at its own best epoch{states}"),
+    ]
+    facts = [
+        (label, f"{_over_units(summary, selection, ACCURACY.name)}  {what}")
+        for label, selection, what in shown
+        if ACCURACY.name in selection.metrics
+    ]
+    if not summary.path_free and not summary.best_from_zero.metrics:
+        facts.append((again, "not scored: the weights of all epochs were not kept (rescore_mb)"))
     return facts
+
+
+def _disagreement(summary: RunSummary) -> list[str]:
+    """States of training that promise another accuracy than a user will find."""
+    if not summary.states_disagree:
+        return []
+    apart = 100 * summary.from_zero_minus_persistent
+    return [
+        f"from zero the accuracy is {abs(apart):.1f} percentage points "
+        f"{'lower' if apart < 0 else 'higher'} than at the states of training: these depend on the "
+        "path of training, and only the accuracy from zero is that of unseen graphs."
+    ]
 
 
 def _over_units(summary: RunSummary, selection: Selection, metric: str) -> str:
@@ -123,7 +144,7 @@ def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
 
 
 def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
-    """Whether inference from zero agrees with the persistent states, and a warning if unstable."""
+    """How the test phase from zero went, and a warning where fixed points repel."""
     stats = [r.inference for r in results]
 
     def having(*metrics: Metric) -> list[tuple[float, ...]]:
@@ -131,17 +152,9 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
         return [tuple(s[n] for n in names) for s in stats if all(n in s for n in names)]
 
     line = ""
-    if pairs := having(PERSISTENT_ACCURACY, FROM_ZERO_ACCURACY):
-        apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
-        verdict = "agrees with" if apart < AGREEMENT + 1e-9 else "differs from"
-        persistent, from_zero = (sum(side) / len(pairs) for side in zip(*pairs, strict=True))
-        line = (
-            f"from zero {per_cent(from_zero)} {verdict} "
-            f"the persistent states' {per_cent(persistent)}"
-        )
-        if settled := having(CONVERGED, STEPS):
-            share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
-            line += f"; {per_cent(share, 0)} of the graphs settled in {steps:.0f} steps"
+    if settled := having(CONVERGED, STEPS):
+        share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
+        line = f"{per_cent(share, 0)} of the graphs settled in {steps:.0f} steps from zero"
     gains = [gain for (gain,) in having(GAIN)]
     high = [g for g in gains if g > 1]
     if not high:
@@ -188,27 +201,26 @@ def _override(key: str, value: str) -> str:
     return shlex.quote(f'{key}="{escaped}"')
 
 
-def _table(rows: Sequence[FoldRow], rule: Rule) -> tuple[list[str], list[list[str]]]:
+def _table(rows: Sequence[FoldRow]) -> tuple[list[str], list[list[str]]]:
     """One row per unit; many units are condensed by seed, or to the first and the last."""
-    by_rule = rule.is_by_validation
-    header = ["unit", *(["selected"] if by_rule else []), "last", "best epoch", "train"]
+    header = ["unit", "accuracy", "persistent", "last", "best epoch", "train"]
     header += ["violation", "max", "epochs", "time", "state"]
-    lines = [_cells(r.unit, [r], by_rule) for r in rows]
+    lines = [_cells(r.unit, [r]) for r in rows]
     seeds = list(dict.fromkeys(r.seed for r in rows))
     if len(rows) > MANY_UNITS and len(seeds) > 1:
-        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s], by_rule) for s in seeds]
+        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s]) for s in seeds]
     if len(lines) > MANY_UNITS:
         skipped = len(lines) - 2 * ENDS_SHOWN
         gap = [f"({skipped} more)", *[""] * (len(header) - 1)]
         lines = [*lines[:ENDS_SHOWN], gap, *lines[-ENDS_SHOWN:]]
     finished = [r for r in rows if r.state == FINISHED]
     if len(rows) > 1 and finished:
-        lines.append(_cells("mean", finished, by_rule))
+        lines.append(_cells("mean", finished))
     shown = [i for i in range(len(header)) if any(line[i] not in ("", "-") for line in lines)]
     return [header[i] for i in shown], [[line[i] for i in shown] for line in lines]
 
 
-def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
+def _cells(name: str, rows: Sequence[FoldRow]) -> list[str]:
     def mean(attribute: str) -> float:
         values = [v for r in rows if math.isfinite(v := getattr(r, attribute))]
         return sum(values) / len(values) if values else math.nan
@@ -218,8 +230,10 @@ def _cells(name: str, rows: Sequence[FoldRow], by_rule: bool) -> list[str]:
     state = states[0] if len(set(states)) == 1 else f"{finished}/{len(states)} {FINISHED}"
     return [
         one_line(name),
-        *([per_cent(mean("accuracy"))] if by_rule else []),
-        per_cent(mean("accuracy_last")),
+        per_cent(mean("accuracy")),
+        per_cent(mean("persistent_accuracy")),
+        # Of a unit without a result, as far as it got.
+        per_cent(mean("accuracy_last") if not finished else math.nan),
         per_cent(mean("accuracy_at_cv_best")),
         per_cent(mean("train_accuracy")),
         compact(mean("violation_mean")),

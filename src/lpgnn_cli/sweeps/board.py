@@ -82,10 +82,8 @@ class Board:
         return ranked[0] if ranked and math.isfinite(self.value(ranked[0])) else None
 
     def metric_name(self) -> str:
-        """The metric that `auto` stands for in this sweep."""
-        for view in self.of_state(FINISHED):
-            return metric_of(view.summary, self.metric)
-        return self.metric
+        """What jobs are sorted by, as it is stored."""
+        return metric_of(self.metric)
 
     def larger_is_better(self) -> bool:
         return larger_is_better(self.metric_name())

@@ -19,7 +19,7 @@ from lpgnn_cli.formatting import count, duration, one_line
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
-from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effects, header_of
+from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
 
 POLL_SECONDS = 0.5
 SHOWN_BEST, SHOWN_RUNNING, SHOWN_ROWS, SHOWN_FAILURES = 5, 8, 20, 20
@@ -132,7 +132,7 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
             write_plain(console, f"({len(done) - SHOWN_ROWS} more in leaderboard.csv)")
     by_axis = [e for e in effects(board, axes) if not math.isnan(e.mean)]
     if by_axis:
-        write_plain(console, f"\neffect of each axis on {board.metric_name()}")
+        write_plain(console, f"\neffect of each axis on {effect_title(board)}")
         cells = [
             [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)] for e in by_axis
         ]

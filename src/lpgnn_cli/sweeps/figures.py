@@ -13,6 +13,7 @@ import numpy as np
 from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.runfolder import FINISHED
+from lpgnn_cli.runsummary import is_optimistic
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.leaderboard import effects
 
@@ -59,7 +60,8 @@ def values_of(views: Sequence[View], axis: str) -> list[str]:
 
 def _scale(board: Board) -> tuple[float, str]:
     name = board.metric_name()
-    return (100, f"{name} (%)") if in_per_cent(name) else (1, name)
+    note = " (optimistic)" if is_optimistic(name) else ""
+    return (100, f"{name}{note} (%)") if in_per_cent(name) else (1, f"{name}{note}")
 
 
 def draw_heatmap(board: Board, views: Sequence[View], across: str, down: str, title: str) -> Figure:

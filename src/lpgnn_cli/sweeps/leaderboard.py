@@ -15,13 +15,17 @@ from lpgnn_cli.metrics import ACCURACY, TRAIN, VIOLATION_MEAN, mean_of
 from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.runsummary import (
     BEST_EPOCH,
+    BEST_FROM_ZERO_ACCURACY,
     HONEST_ACCURACY,
     HONEST_STD,
     OPTIMISTIC_ACCURACY,
     OPTIMISTIC_STD,
+    PER_FOLD_MAXIMUM_ACCURACY,
+    PERSISTENT_ACCURACY,
     SECONDS,
     RunSummary,
     Selection,
+    is_optimistic,
 )
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import Job
@@ -30,12 +34,30 @@ from lpgnn_cli.sweeps.jobs import Job
 VALUES = {
     "honest_accuracy": HONEST_ACCURACY,
     "honest_std": HONEST_STD,
+    "persistent_accuracy": PERSISTENT_ACCURACY,
     "best_epoch_accuracy": OPTIMISTIC_ACCURACY,
     "best_epoch_std": OPTIMISTIC_STD,
+    "best_epoch_from_zero": BEST_FROM_ZERO_ACCURACY,
+    "per_fold_maximum": PER_FOLD_MAXIMUM_ACCURACY,
     "best_epoch": BEST_EPOCH,
     "train_accuracy": mean_of(ACCURACY.on(TRAIN)),
     "train_violation": VIOLATION_MEAN.on(TRAIN),
     "seconds": SECONDS,
+}
+
+# The columns of accuracies for people, from zero unless they say otherwise or are optimistic; where
+# all nodes are supervised there is no test part to choose on.
+_TITLES = {
+    HONEST_ACCURACY: "honest",
+    PERSISTENT_ACCURACY: "persistent",
+    OPTIMISTIC_ACCURACY: "best epoch (optimistic)",
+    PER_FOLD_MAXIMUM_ACCURACY: "per-fold maximum (optimistic)",
+}
+_TRAIN_TITLES = {
+    HONEST_ACCURACY: "train, last",
+    PERSISTENT_ACCURACY: "persistent",
+    OPTIMISTIC_ACCURACY: "train, best",
+    PER_FOLD_MAXIMUM_ACCURACY: "train, best of each",
 }
 
 
@@ -112,12 +134,16 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
 def header_of(board: Board, axes: Sequence[str]) -> list[str]:
     """The column that jobs are sorted by is marked; accuracies are what they are called."""
     metric = board.metric_name()
-    optimistic = "train, best" if _all_supervised(board) else "best epoch (optimistic)"
-    honest = "train, last" if _all_supervised(board) else "honest"
-    names = {HONEST_ACCURACY: honest, OPTIMISTIC_ACCURACY: optimistic}
+    names = _TRAIN_TITLES if _all_supervised(board) else _TITLES
     columns = [f"{title} ▾" if name == metric else title for name, title in names.items()]
     other = [f"{metric} ▾"] if metric not in names else []
     return ["rank", "job", *axes, *other, *columns, "violation", "time"]
+
+
+def effect_title(board: Board) -> str:
+    """What the effects of the axes are on, and what kind of figure that is."""
+    metric = board.metric_name()
+    return f"{metric} (optimistic: chosen on test parts)" if is_optimistic(metric) else metric
 
 
 def _all_supervised(board: Board) -> bool:
@@ -127,14 +153,16 @@ def _all_supervised(board: Board) -> bool:
 
 def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
     summary = view.summary
-    is_shown = board.metric_name() in (HONEST_ACCURACY, OPTIMISTIC_ACCURACY)
+    is_shown = board.metric_name() in _TITLES
     return [
         str(rank),
         str(view.job.number),
         *(view.job.values.get(axis, "") for axis in axes),
         *([] if is_shown else [board.text(board.value(view))]),
         _accuracy(summary, summary.honest),
+        _accuracy(summary, summary.persistent),
         _accuracy(summary, summary.optimistic),
+        _accuracy(summary, summary.per_fold_maximum),
         compact(summary.violation.get(TRAIN, math.nan)),
         duration(summary.seconds),
     ]
@@ -158,7 +186,7 @@ def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
         rows = [[str(v.job.number), v.job.title, v.state, one_line(v.reason)] for v in others]
         lines += _table(["job", "settings", "state", "reason"], rows)
     if axes and done:
-        lines += ["", f"## Effect of each axis on {board.metric_name()}", ""]
+        lines += ["", f"## Effect of each axis on {effect_title(board)}", ""]
         rows = [
             [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)]
             for e in effects(board, axes)

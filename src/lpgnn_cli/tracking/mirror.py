@@ -19,6 +19,7 @@ from lpgnn_cli.runfolder import (
     FINISHED,
     HONEST,
     INTERRUPTED,
+    PERSISTENT,
     RUNNING,
     RunFolder,
     RunRecord,
@@ -34,6 +35,8 @@ from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, open_store
 from lpgnn_cli.tracking.table import GrowingTable
 
+# What the names of a unit's metrics in the epoch of its result begin with.
+SELECTED = "selected"
 RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
 _PARENT_FILES = (
@@ -322,9 +325,11 @@ class _Pass:
 
 
 def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:
-    """What the honest rule selects, and what the test phase cost."""
+    """What the honest rule selects, from zero and as it was in training, and how that was found."""
     values: dict[str, float] = {
-        **{f"{HONEST}/{name}": value for name, value in result.metrics.items()},
+        **{f"{HONEST}/{name}": value for name, value in result.from_zero.items()},
+        **{f"{PERSISTENT}/{name}": value for name, value in result.persistent.items()},
+        **{f"{SELECTED}/{name}": value for name, value in result.metrics.items()},
         **{f"{INFERENCE}/{name}": value for name, value in result.inference.items()},
         f"{HONEST}/{EPOCH}": result.selected_epoch,
         SECONDS: result.seconds,

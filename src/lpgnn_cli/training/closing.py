@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,10 @@ import torch
 from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import (
-    ACCURACY,
     CONVERGED,
-    FROM_ZERO_ACCURACY,
     FROM_ZERO_VIOLATION,
     GAIN,
-    PERSISTENT_ACCURACY,
+    PATH_FREE,
     STEPS,
     TEST,
     TRAIN,
@@ -34,44 +33,56 @@ def scored_part(parts: Mapping[str, Part]) -> str:
     return TEST if TEST in parts else TRAIN
 
 
+@dataclass(frozen=True)
+class Closing:
+    """A part in the test phase from zero, and at the states of training, where states persist."""
+
+    evaluation: Evaluation
+    # Metrics by name; `persistent` is empty where nothing persists.
+    from_zero: dict[str, float]
+    persistent: dict[str, float]
+    # How the test phase went, and how it relates to the states of training.
+    inference: dict[str, float]
+
+
 def close_unit(
     propagation: Propagation, parts: Mapping[str, Part], inference: InferenceConfig, folder: Path
-) -> dict[str, float]:
-    """Write the predictions of the scored part; compare its states with those found from zero."""
+) -> Closing:
+    """Score the test part, or the training part if none is, and write its predictions."""
     name = scored_part(parts)
-    evaluation = Evaluation.of(propagation, name, parts[name])
-    write_predictions(folder / "predictions.csv", evaluation)
+    closing = score_part(propagation, name, parts[name], inference)
+    write_predictions(folder / "predictions.csv", closing.evaluation)
     residuals = {
         part: _flat(Evaluation.of(propagation, part, parts[part])) for part in (TRAIN, name)
     }
     if residuals[name].size:
         arrays: dict[str, Any] = residuals
         np.savez_compressed(folder / "residuals.npz", **arrays)
-    return agreement(propagation, name, parts[name], inference)
+    return closing
 
 
-def agreement(
+def score_part(
     propagation: Propagation, name: str, part: Part, inference: InferenceConfig
-) -> dict[str, float]:
-    """Does the test phase, started from zero, end where the states of training went?
+) -> Closing:
+    """The test phase from zero, and whether it ends where the states of training went.
 
     The gain is that of the transition's Jacobian at the persistent states, averaged over graphs:
-    above 1 the fixed points repel, and a prediction depends on the path that led to it. Empty
-    where no states persist.
+    above 1 the fixed points repel, and a prediction depends on the path that led to it.
     """
+    outcome, stats = propagation.infer(part.batch, inference)
+    evaluation = Evaluation(part, outcome)
+    found = evaluation.by_name()
     if not propagation.persistent:
-        return {}
+        return Closing(evaluation, found, {}, solve_metrics(stats))
     there = Evaluation.of(propagation, name, part)
     gain = propagation.gain(there.outcome, part.batch)
-    outcome, stats = propagation.infer(part.batch, inference)
-    persistent, found = there.metrics(name), Evaluation(part, outcome).metrics(name)
-    return {
-        PERSISTENT_ACCURACY.name: persistent[ACCURACY.on(name)],
-        FROM_ZERO_ACCURACY.name: found[ACCURACY.on(name)],
-        FROM_ZERO_VIOLATION.name: found[VIOLATION_MEAN.on(name)],
+    compared = {
+        FROM_ZERO_VIOLATION.name: found[VIOLATION_MEAN.name],
         **solve_metrics(stats),
         GAIN.name: float(gain.mean()),
+        PATH_FREE.name: float(propagation.path_free),
     }
+    return Closing(evaluation, found, there.by_name(), compared)
 
 
 def solve_metrics(stats: SolveStats | None) -> dict[str, float]:

@@ -28,11 +28,14 @@ class Evaluation:
         """A named part as it stands."""
         return cls(part, propagation.evaluate(name, part.batch))
 
-    def metrics(self, prefix: str) -> dict[str, float]:
-        """Accuracy, mean loss and violation, named as they are logged."""
+    def by_name(self) -> dict[str, float]:
+        """Accuracy, mean loss and violation."""
         scored, judging = self.part.select(self.outcome.scores), self.part.judging
-        values = measure(scored, self.part.targets, self.outcome.residuals, judging)
-        return to_floats({f"{prefix}/{name}": value for name, value in values.items()})
+        return to_floats(measure(scored, self.part.targets, self.outcome.residuals, judging))
+
+    def metrics(self, prefix: str) -> dict[str, float]:
+        """The same, named as they are logged of a part."""
+        return {f"{prefix}/{name}": value for name, value in self.by_name().items()}
 
 
 def measure(

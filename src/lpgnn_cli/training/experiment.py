@@ -84,9 +84,15 @@ class Experiment:
     def split_fingerprint(self) -> str:
         return fingerprint_splits([fold.split for fold in self.folds])
 
+    @property
+    def threads(self) -> int:
+        """Of one unit."""
+        return self.config.threads or auto_threads(self.folds[0].dataset, self.workers)
+
     def tasks(self, run: RunFolder) -> list[UnitTask]:
         """The units that are not finished yet."""
-        threads = self.config.threads or auto_threads(self.folds[0].dataset, self.workers)
+        threads = self.threads
+        history_limit = self.config.rescore_mb * 2**20 // len(self.folds)
         dataset_fingerprint, split_fingerprint = self.dataset_fingerprint, self.split_fingerprint
         return [
             UnitTask(
@@ -99,6 +105,7 @@ class Experiment:
                 threads=threads,
                 dataset_fingerprint=dataset_fingerprint,
                 split_fingerprint=split_fingerprint,
+                history_limit=history_limit,
             )
             for fold in self.folds
             if not _is_finished(run, fold.unit, self.config)

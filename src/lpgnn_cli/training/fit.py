@@ -34,6 +34,8 @@ from lpgnn_cli.training.closing import close_unit, scored_part
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
+from lpgnn_cli.training.history import FILE as HISTORY
+from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
 from lpgnn_cli.training.snapshots import StateSnapshots
 
@@ -53,6 +55,8 @@ class UnitTask:
     threads: int
     dataset_fingerprint: str
     split_fingerprint: str
+    # Bytes that the weights of all epochs may take.
+    history_limit: int = 0
 
 
 class Divergence(ArithmeticError):
@@ -125,7 +129,7 @@ class UnitFit:
         self, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]
     ) -> UnitResult:
         """Train to the end, or until `stop` says so; every epoch is written, then reported."""
-        writer = MetricsWriter(self.folder / "metrics.csv", keep_epochs=self.progress.epoch)
+        writer, history = self._open_files()
         state, reason = FINISHED, ""
         try:
             while self.progress.epoch < self.config.epochs and not self._out_of_patience():
@@ -139,14 +143,17 @@ class UnitFit:
                         state, reason = DIVERGED, str(divergence)
                         break
                     writer.close()
-                    writer = MetricsWriter(self.folder / "metrics.csv", self.progress.epoch)
+                    history.close()
+                    writer, history = self._open_files()
                     continue
                 writer.write(self.progress.epoch, metrics)
+                history.write(self.propagation.network)
                 report(self.progress.epoch, metrics)
                 if self.progress.epoch % self.config.checkpoint_every == 0:
                     self._save()
         finally:
             writer.close()
+            history.close()
         if state == DIVERGED:
             self._save_best()
             return self._result(self.progress, state, reason)
@@ -157,6 +164,19 @@ class UnitFit:
             if self.validated is not None and self.best is not None:
                 self._load(self.best)
         return self._result(trained, state, reason)
+
+    def _open_files(self) -> tuple[MetricsWriter, WeightHistory]:
+        """What grows with every epoch, as it was when the epoch it goes on from had ended."""
+        done = self.progress.epoch
+        history = WeightHistory.open(
+            self.folder / HISTORY,
+            self.propagation.network,
+            done=done,
+            epochs=self.config.epochs,
+            # Without a path there is nothing to be scored again.
+            limit=0 if self.propagation.path_free else self.task.history_limit,
+        )
+        return MetricsWriter(self.folder / "metrics.csv", keep_epochs=done), history
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         started = time.perf_counter()
@@ -299,9 +319,10 @@ class UnitFit:
             reason=reason,
         )
         if state == FINISHED:
-            result.inference = close_unit(
-                self.propagation, self.parts, self.config.inference, self.folder
-            )
+            closing = close_unit(self.propagation, self.parts, self.config.inference, self.folder)
+            result.from_zero = closing.from_zero
+            result.persistent = closing.persistent
+            result.inference = closing.inference
         self.run.write_result(result)
         return result
 

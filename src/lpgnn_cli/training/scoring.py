@@ -18,21 +18,24 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.data.targets import Judging, Units
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import TEST
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
 from lpgnn_cli.training.checkpoint import load_checkpoint
-from lpgnn_cli.training.closing import agreement, scored_part, solve_metrics
+from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.parts import in_units, make_parts, place
 
 
 @dataclass(frozen=True)
 class Score:
-    """An evaluation, what to log of it, and what was recorded when the checkpoint was written."""
+    """An evaluation from zero, what to log of it, and what was recorded with the checkpoint."""
 
     evaluation: Evaluation
     metrics: dict[str, float]
+    # At the states of the checkpoint, where it holds states of these graphs.
+    persistent: dict[str, float]
     inference: dict[str, float]
     recorded: dict[str, float]
     dataset_fingerprint: str
@@ -58,7 +61,7 @@ class TrainedUnit:
         self.units = None if units is None else Units.from_dict(units)
 
     def rescore(self, data_root: str | None) -> Score:
-        """The test part it was scored on in training, at the states of the checkpoint."""
+        """The test part it was scored on in training, from zero and at its states there."""
         started = time.perf_counter()
         dataset = load_dataset(self.config.dataset, data_root, self.unit.seed)
         if dataset.fingerprint() != self.content["dataset_fingerprint"]:
@@ -76,11 +79,12 @@ class TrainedUnit:
         )
         propagation.load_state_dict(self.content["propagation"])
         name = scored_part(parts)
-        evaluation = Evaluation.of(propagation, name, parts[name])
+        closing = score_part(propagation, name, parts[name], self.inference)
         return Score(
-            evaluation=evaluation,
-            metrics=evaluation.metrics("test"),
-            inference=agreement(propagation, name, parts[name], self.inference),
+            evaluation=closing.evaluation,
+            metrics=_on_test(closing.from_zero),
+            persistent=_on_test(closing.persistent),
+            inference=closing.inference,
             recorded=self.content["progress"]["metrics"],
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
@@ -100,7 +104,8 @@ class TrainedUnit:
         evaluation = Evaluation(Part(batch, scored, judging), outcome)
         return Score(
             evaluation=evaluation,
-            metrics=evaluation.metrics("test"),
+            metrics=evaluation.metrics(TEST),
+            persistent={},
             inference=solve_metrics(stats),
             recorded={},
             dataset_fingerprint=dataset.fingerprint(),
@@ -128,3 +133,7 @@ class TrainedUnit:
                     f"{dataset.name} does not fit {self.path}: it has {theirs} {word}, and the "
                     f"network was trained with {mine}."
                 )
+
+
+def _on_test(values: dict[str, float]) -> dict[str, float]:
+    return {f"{TEST}/{name}": value for name, value in values.items()}
