@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lpgnn_cli.metrics import METRICS, measure, task_of
+from lpgnn_cli.metrics import METRICS, leading, leading_on, measure, task_of
 
 SCORES = torch.tensor([[2.0, 1.0], [0.0, 1.0], [3.0, 0.0], [0.0, 0.5], [1.0, 0.0]])
 TARGETS = torch.tensor([0, 1, 0, 0, 1])
@@ -57,14 +57,22 @@ def test_several_labels() -> None:
 def test_numbers() -> None:
     scores = torch.tensor([[1.0], [2.0], [4.0]])
     targets = torch.tensor([[1.0], [3.0], [5.0]])
-    found = {name: float(v) for name, v in measure(scores, targets).items()}
+    found = {name: float(v) for name, v in measure(scores, targets, "r2").items()}
     assert found == {"mae": pytest.approx(2 / 3), "r2": pytest.approx(1 - 2 / 8)}
     flat = torch.full((3, 1), 2.0)
-    assert float(measure(flat, flat)["r2"]) == 1
-    assert float(measure(scores, flat)["r2"]) == 0
+    assert value("r2", flat, flat) == 1
+    assert value("r2", scores, flat) == 0
 
 
 def test_what_costs_is_computed_on_demand() -> None:
     assert set(measure(SCORES, TARGETS)) == {"accuracy"}
     assert set(measure(SCORES, TARGETS, "roc_auc")) == {"accuracy", "roc_auc"}
     assert not METRICS["mae"].larger_is_better
+
+
+def test_what_was_asked_for_leads() -> None:
+    assert leading(["accuracy", "roc_auc", "loss"]).name == "roc_auc"
+    assert leading(["accuracy", "loss"]).name == "accuracy"
+    assert leading(["mae"]).name == "mae"
+    assert leading([]).name == "accuracy"
+    assert leading_on("test", ["test/r2", "test/mae", "train/accuracy"]).name == "r2"

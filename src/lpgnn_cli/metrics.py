@@ -114,7 +114,14 @@ LABEL_ACCURACY = Metric(
     tasks=(LABELS,),
 )
 MAE = Metric("mae", "mean absolute error", of_scores=mean_absolute_error, tasks=(NUMBERS,))
-R2 = Metric("r2", "R²", larger_is_better=True, of_scores=determination, tasks=(NUMBERS,))
+R2 = Metric(
+    "r2",
+    "R²",
+    larger_is_better=True,
+    of_scores=determination,
+    tasks=(NUMBERS,),
+    on_demand=True,
+)
 BALANCED_ACCURACY, MACRO_F1, MICRO_F1, ROC_AUC, AVERAGE_PRECISION = SCIKIT = tuple(
     Metric(
         name,
@@ -187,6 +194,18 @@ def measure(scores: Tensor, targets: Tensor, asked: str = "") -> dict[str, Tenso
 def score_metrics() -> list[Metric]:
     """The metrics that scores have: those that a run reports as its result."""
     return [metric for metric in METRICS.values() if metric.of_scores]
+
+
+def leading(names: Container[str]) -> Metric:
+    """What a run is judged by, of the metrics that it has: one on demand was asked for."""
+    known = [metric for metric in score_metrics() if metric.name in names]
+    asked = [metric for metric in known if metric.on_demand]
+    return (asked or known or [ACCURACY])[0]
+
+
+def leading_on(part: str, names: Container[str]) -> Metric:
+    """The same of logged names, such as `test/roc_auc`."""
+    return leading({metric.name for metric in score_metrics() if metric.on(part) in names})
 
 
 def mean_of(name: str) -> str:
