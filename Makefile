@@ -91,7 +91,7 @@ $(VENV)/.scatter: $(VENV)/.torch
 	@touch $@
 
 $(VENV)/.package: pyproject.toml $(VENV)/.scatter
-	@$(PIP) -c constraints.txt -e .
+	@$(PIP) -c constraints.txt -e '.[kernel]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package

@@ -17,6 +17,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.delenv("LPGNN_SEGMENT", raising=False)
+    monkeypatch.delenv("LPGNN_ARC_KERNEL", raising=False)
     return tmp_path
 
 
@@ -31,7 +32,14 @@ def test_one_screen_with_versions_device_backend_store_and_data(
     code, out = screen(capsys)
     assert code == 0
     assert len(out.splitlines()) <= 24
-    for words in ("hydra-core 1.3", "mlflow 3", "torch 2", "segment backend", "mlflow.db"):
+    for words in (
+        "hydra-core 1.3",
+        "mlflow 3",
+        "torch 2",
+        "segment backend",
+        "arc kernel",
+        "mlflow.db",
+    ):
         assert words in out
     assert f"{surroundings} ($LPGNN_DATA)" in out
 
@@ -73,13 +81,26 @@ def test_a_missing_torch_scatter_is_no_failure(
     assert "pip install --no-build-isolation torch-scatter" in out
 
 
-def test_a_backend_that_does_not_exist(
+def test_a_missing_llvmlite_is_no_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LPGNN_SEGMENT", "fast")
+    installed = doctor._version
+    monkeypatch.setattr(
+        doctor, "_version", lambda name: None if name == "llvmlite" else installed(name)
+    )
+    code, out = screen(capsys)
+    assert code == 0
+    assert "pip install llvmlite" in out
+
+
+@pytest.mark.parametrize("variable", ["LPGNN_SEGMENT", "LPGNN_ARC_KERNEL"])
+def test_a_backend_that_does_not_exist(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "fast")
     code, out = screen(capsys)
     assert code == 1
-    assert "unset LPGNN_SEGMENT" in out
+    assert f"unset {variable}" in out
 
 
 def test_the_store_of_the_environment(

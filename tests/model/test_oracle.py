@@ -14,8 +14,10 @@ import torch
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data import load_dataset
-from lpgnn_cli.training.build import build_learner
-from lpgnn_cli.training.evaluation import Part
+from lpgnn_cli.data.part import Part
+from lpgnn_cli.model.network import DataShape
+from lpgnn_cli.propagation import build_propagation
+from lpgnn_cli.training.epoch import train_epoch
 
 STATE, HIDDEN, READOUT = 5, 6, 7
 
@@ -34,7 +36,7 @@ def plain_module() -> ModuleType:
 
 @pytest.fixture
 def both(plain_module: ModuleType) -> tuple[Any, Any]:
-    """lpgnn's learner and the oracle on MUTAG, with the same weights, states and multipliers."""
+    """lpgnn and the oracle on MUTAG, with the same weights, states and multipliers."""
     overrides = ["~recipe", "dataset=mutag", "aggregator=sum", "g=squared", f"state=[{STATE}]"]
     overrides += [f"aggregator.hidden=[{HIDDEN}]", f"readout.hidden=[{READOUT}]"]
     config = compose("train", [*overrides, "propagation=lagrangian", "precision=float64"])
@@ -46,33 +48,35 @@ def both(plain_module: ModuleType) -> tuple[Any, Any]:
         arc_out=batch.arc_out.double(),
     )
     torch.manual_seed(0)
-    learner: Any = build_learner(config, {"train": Part(batch)})
+    lpgnn: Any = build_propagation(
+        config, DataShape.of(batch), {"train": batch}, like=batch.features
+    )
     rates = plain_module.LearningRates(config.lr.theta, config.lr.state, config.lr.state)
     oracle = plain_module.PlainLagrangian(
         batch, state=STATE, hidden=HIDDEN, readout=READOUT, lr=rates
     )
-    oracle.copy_weights(learner.network.transitions[0], learner.network.readout.mlp)
-    (x,), (multiplier,) = learner.updates.variables.states, learner.updates.variables.multipliers
+    oracle.copy_weights(lpgnn.network.transitions[0], lpgnn.network.readout.mlp)
+    (x,), (multiplier,) = lpgnn.variables.states.values, lpgnn.variables.multipliers.values
     with torch.no_grad():
         for mine, other in ((x, oracle.x), (multiplier, oracle.multiplier)):
             other.copy_(mine.copy_(torch.randn_like(mine)).view_as(other))
-    return learner, oracle
+    return lpgnn, oracle
 
 
 def test_same_lagrangian_and_gradients(both: tuple[Any, Any]) -> None:
-    learner, oracle = both
+    lpgnn, oracle = both
     lagrangian, _ = oracle.lagrangian()
     lagrangian.backward()
-    figures = learner.train_epoch(1, learner.parts["train"].batch)
+    figures = train_epoch(lpgnn, 1, Part(oracle.batch))
     torch.testing.assert_close(figures["train/lagrangian"], lagrangian.detach())
 
     # The optimisers moved lpgnn's variables, but the gradients they moved by are still there.
-    network, variables = learner.network, learner.updates.variables
+    network, variables = lpgnn.network, lpgnn.variables
     h = network.transitions[0].h
     x_u, l_u, arc_out, arc_in, x_v, l_v = h.first.weight.grad.split_with_sizes(h.columns, dim=1)
     pairs = [
-        (variables.states[0].grad, oracle.x.grad),
-        (variables.multipliers[0].grad, oracle.multiplier.grad),
+        (variables.states.values[0].grad, oracle.x.grad),
+        (variables.multipliers.values[0].grad, oracle.multiplier.grad),
         (torch.cat([x_u, x_v, l_u, arc_out, arc_in, l_v], dim=1), oracle.h[0].weight.grad),
         (h.first.bias.grad, oracle.h[0].bias.grad),
         (h.last.weight.grad, oracle.h[2].weight.grad),
@@ -89,10 +93,10 @@ def test_same_lagrangian_and_gradients(both: tuple[Any, Any]) -> None:
 
 
 def test_same_trajectory(both: tuple[Any, Any]) -> None:
-    learner, oracle = both
+    lpgnn, oracle = both
     for epoch in range(1, 6):
-        figures = learner.train_epoch(epoch, learner.parts["train"].batch)
+        figures = train_epoch(lpgnn, epoch, Part(oracle.batch))
         accuracy = oracle.train_epoch()
         assert figures["train/accuracy"].item() == pytest.approx(accuracy)
-    (x,) = learner.updates.variables.states
+    (x,) = lpgnn.variables.states.values
     torch.testing.assert_close(x.detach(), oracle.x.detach(), rtol=0, atol=1e-7)

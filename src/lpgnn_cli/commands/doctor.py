@@ -51,6 +51,7 @@ def examine() -> Iterator[Finding]:
         return
     yield _device(torch.__version__)
     yield _segments()
+    yield _arc_kernel()
     yield _allocator()
     yield _tracking()
     yield from _plugins()
@@ -107,6 +108,19 @@ def _segments() -> Finding:
     installed = f"; torch-scatter {scatter}" if scatter else ""
     fix = SCATTER_FIX if scatter is None else None
     return Finding("segment backend", f"{name}: {reason}{installed}", fix)
+
+
+def _arc_kernel() -> Finding:
+    from lpgnn_cli.ops import arc_kernel
+
+    try:
+        name, reason = arc_kernel()
+    except UserError as error:
+        return Finding("arc kernel", str(error), "unset LPGNN_ARC_KERNEL", fatal=True)
+    llvmlite = _version("llvmlite")
+    installed = f"; llvmlite {llvmlite}" if llvmlite else ""
+    fix = "pip install llvmlite" if llvmlite is None else None
+    return Finding("arc kernel", f"{name}: {reason}{installed}", fix)
 
 
 def _allocator() -> Finding:

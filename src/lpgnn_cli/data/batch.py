@@ -18,6 +18,40 @@ from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 from lpgnn_cli.ops.arcs import Arcs
 
 TargetLevel = Literal["graph", "node"]
+# More kinds than this are no table that is read again and again.
+MOST_KINDS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ArcKinds:
+    """The distinct pairs of labels [l_(v,u), l_(u,v)] of arcs, one row per kind.
+
+    Without `kind` (A,), arcs are not of few kinds, and there is one row per arc.
+    """
+
+    out: Tensor
+    into: Tensor
+    kind: Tensor | None
+
+    @property
+    def labelled(self) -> bool:
+        return self.out.shape[1] > 0
+
+    @classmethod
+    def of(cls, arc_out: Tensor, arc_in: Tensor) -> ArcKinds:
+        if arc_out.numel() == 0 or not arc_out.is_cpu:
+            return cls(arc_out, arc_in, None)
+        # One number per arc that equal labels share; whether only they do is checked below.
+        weights = torch.linspace(1.0, 2.0, 2 * arc_out.shape[1]).double().sqrt().to(arc_out.device)
+        number = torch.cat([arc_out, arc_in], dim=1).double() @ weights
+        numbers, kind = torch.unique(number, return_inverse=True)
+        if numbers.numel() > MOST_KINDS:
+            return cls(arc_out, arc_in, None)
+        example = torch.zeros_like(numbers, dtype=torch.int64)
+        example[kind] = torch.arange(kind.numel(), device=kind.device)
+        found = cls(arc_out[example], arc_in[example], kind)
+        same = torch.equal(found.out[kind], arc_out) and torch.equal(found.into[kind], arc_in)
+        return found if same else cls(arc_out, arc_in, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +157,10 @@ class GraphBatch:
         graphs = torch.arange(self.num_graphs, device=self.graph_ptr.device)
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
+    @cached_property
+    def arc_kinds(self) -> ArcKinds:
+        return ArcKinds.of(self.arc_out, self.arc_in)
+
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
         return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
@@ -138,7 +176,7 @@ class GraphBatch:
         graph_ptr[1:] = sizes.cumsum(0)
         arc_counts = first_arc[graphs + 1] - first_arc[graphs]
         shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
-        return GraphBatch(
+        part = GraphBatch(
             features=self.features[nodes],
             arcs=Arcs.from_sorted(
                 self.arcs.source[arcs] + shift, self.arcs.target[arcs] + shift, nodes.numel()
@@ -150,6 +188,10 @@ class GraphBatch:
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
+        kinds = self.arc_kinds
+        if kinds.kind is not None:
+            part._share(replace(kinds, kind=kinds.kind[arcs]))
+        return part
 
     def to(self, device: torch.device | str) -> GraphBatch:
         return replace(
@@ -165,11 +207,17 @@ class GraphBatch:
     def with_features(self, features: Tensor) -> GraphBatch:
         """The same graphs with other node features."""
         assert features.shape[0] == self.num_nodes, "one row of features a node"
-        return replace(self, features=features)
+        changed = replace(self, features=features)
+        changed._share(self.arc_kinds)
+        return changed
 
     def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:
         """The same graphs with other classes to learn."""
         return replace(self, targets=targets, target_level=level, num_classes=num_classes)
+
+    def _share(self, kinds: ArcKinds) -> None:
+        # Known already, and mini-batches would look for them again in every step.
+        vars(self)["arc_kinds"] = kinds
 
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""

@@ -1,5 +1,6 @@
 """Segment operations over the arcs of a graph union."""
 
+from lpgnn_cli.ops.activated import arc_kernel, sum_activated
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.kernels import backend
 from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming, sum_neighbours
@@ -9,12 +10,14 @@ from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 __all__ = [
     "Arcs",
     "Neighbourhood",
+    "arc_kernel",
     "backend",
     "gather_source",
     "gather_target",
     "segment_max",
     "segment_mean",
     "segment_sum",
+    "sum_activated",
     "sum_incoming",
     "sum_neighbours",
 ]

@@ -12,6 +12,9 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lpgnn_cli.ops.neighbourhood import Neighbourhood
 
+# Arcs and nodes of a block: few enough that a sum over them in single precision keeps its digits.
+BLOCK = 16_384
+
 
 @dataclass(frozen=True)
 class Arcs:
@@ -58,6 +61,16 @@ class Arcs:
         return self.target.index_select(0, self.by_source)
 
     @cached_property
+    def blocks_by_target(self) -> list[int]:
+        """Nodes 0 to N in ranges of about as much work each, by the arcs into them: the bounds."""
+        return _blocks(self.ptr)
+
+    @cached_property
+    def blocks_by_source(self) -> list[int]:
+        """The same by the arcs out of them."""
+        return _blocks(self.source_ptr)
+
+    @cached_property
     def neighbourhoods(self) -> dict[int, Neighbourhood]:
         """Where `Neighbourhood.of` keeps what it worked out, by number of hops."""
         return {}
@@ -70,3 +83,12 @@ def _pointers(index: Tensor, size: int) -> Tensor:
     ptr = index.new_zeros(size + 1)
     torch.cumsum(torch.bincount(index, minlength=size), dim=0, out=ptr[1:])
     return ptr
+
+
+def _blocks(ptr: Tensor) -> list[int]:
+    work = ptr + torch.arange(ptr.numel(), device=ptr.device)
+    total = int(work[-1])
+    pieces = max(1, total // BLOCK)
+    shares = torch.arange(1, pieces, device=ptr.device) * total // pieces
+    inner: list[int] = torch.unique(torch.searchsorted(work, shares)).tolist()
+    return [0, *(bound for bound in inner if 0 < bound < ptr.numel() - 1), ptr.numel() - 1]

@@ -9,7 +9,7 @@ from torch import Tensor
 from lpgnn_cli.config.model import ArcMlpConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
-from lpgnn_cli.ops import gather_source, gather_target, sum_incoming
+from lpgnn_cli.ops import gather_source, gather_target, sum_activated, sum_incoming
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -23,6 +23,7 @@ class ArcMlp(Transition):
     Its first linear layer is a sum of one product for each end of the arc and one for the arc
     labels, so the first two are computed on nodes and gathered. If the output activation is the
     identity, the last linear layer commutes with the sum over u and is computed on nodes as well.
+    What is left on arcs, if h has one hidden layer, is a sum and an activation.
     """
 
     def __init__(self, config: ArcMlpConfig, sizes: Sizes) -> None:
@@ -34,32 +35,55 @@ class ArcMlp(Transition):
         self.h = BlockMLP(config, columns, sizes.out)
         self.output = activation(config.output_activation)
         self.last_on_nodes = config.output_activation == "identity" and len(config.hidden) > 0
+        self.summed_activation = _summed_activation(config)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
-        first_AH = self._first_layer(state_NS, label_NL, batch)
-        if not self.last_on_nodes:
-            return self._aggregate(self.output(self.h.after_first(first_AH)), batch)
-        hidden_NH = self._aggregate(self.h.hidden(first_AH), batch)
-        degree_N1 = batch.arcs.in_degree.unsqueeze(1)
-        # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
-        # is nothing to take the mean of.
-        times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
-        return hidden_NH @ self.h.last.weight.t() + times_N1 * self.h.last.bias
-
-    def _first_layer(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         blocks = self.h.blocks()
         own_NS = state_NS if self.own_state else state_NS[:, :0]
         source_NH = add_products([state_NS, label_NL], blocks[:2])
         target_NH = add_products([own_NS, label_NL], blocks[4:], self.h.first.bias)
-        first_AH = gather_source(source_NH, batch.arcs) + gather_target(target_NH, batch.arcs)
-        return add_products([batch.arc_out, batch.arc_in], blocks[2:4], first_AH)
+        if self.summed_activation is None:
+            summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
+        else:
+            kinds = batch.arc_kinds
+            arc_KH = add_products([kinds.out, kinds.into], blocks[2:4]) if kinds.labelled else None
+            summed_N = sum_activated(
+                source_NH,
+                target_NH,
+                batch.arcs,
+                self.summed_activation,
+                arc_KH=arc_KH,
+                kind_A=kinds.kind,
+            )
+        degree_N1 = batch.arcs.in_degree.unsqueeze(1)
+        if self.average:
+            summed_N = summed_N / degree_N1.clamp(min=1)
+        if not self.last_on_nodes:
+            return summed_N
+        # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
+        # is nothing to take the mean of.
+        times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
+        return summed_N @ self.h.last.weight.t() + times_N1 * self.h.last.bias
 
-    def _aggregate(self, messages_AH: Tensor, batch: GraphBatch) -> Tensor:
-        summed_NH = sum_incoming(messages_AH, batch.arcs)
-        if not self.average:
-            return summed_NH
-        return summed_NH / batch.arcs.in_degree.clamp(min=1).unsqueeze(1)
+    def _sum_on_arcs(
+        self, source_NH: Tensor, target_NH: Tensor, arc_weights: list[Tensor], batch: GraphBatch
+    ) -> Tensor:
+        """All of h on arcs but a last layer that is computed on nodes."""
+        first_AH = gather_source(source_NH, batch.arcs) + gather_target(target_NH, batch.arcs)
+        first_AH = add_products([batch.arc_out, batch.arc_in], arc_weights, first_AH)
+        if self.last_on_nodes:
+            return sum_incoming(self.h.hidden(first_AH), batch.arcs)
+        return sum_incoming(self.output(self.h.after_first(first_AH)), batch.arcs)
 
     def state_weights(self) -> list[Tensor]:
         blocks = self.h.blocks()
         return [blocks[0], blocks[4]] if self.own_state else [blocks[0]]
+
+
+def _summed_activation(config: ArcMlpConfig) -> str | None:
+    """The activation that follows the first layer, where it is all there is left on arcs."""
+    if len(config.hidden) == 0:
+        return config.output_activation
+    one_layer = len(config.hidden) == 1 and config.output_activation == "identity"
+    plain = config.norm == "none" and config.dropout == 0
+    return config.activation if one_layer and plain else None
