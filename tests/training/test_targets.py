@@ -156,7 +156,7 @@ def test_a_sweep_is_sorted_by_the_metric(
     assert main(["sweep", *words, *sober, "protocol.workers=1"]) == 0
     (board,) = (tmp_path / "runs" / "sweep").glob("**/leaderboard.csv")
     first, second = read(board)
-    assert (first["lr.theta"], second["lr.theta"]) == ("1e-2", "1e-5"), "smaller errors are better"
+    assert (first["lr.theta"], second["lr.theta"]) == ("0.01", "1e-05"), "smaller errors are better"
     assert float(first["honest_mae"]) < float(second["honest_mae"])
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 
 from lpgnn_cli.metrics import larger_is_better
-from lpgnn_cli.sweeps.objective import AUTO
 
 SETTINGS: dict[tuple[str, str], dict[str, str]] = {
     ("hydra/launcher", "joblib"): {
@@ -38,8 +37,7 @@ SETTINGS: dict[tuple[str, str], dict[str, str]] = {
 def engine_overrides(base: DictConfig, words: Sequence[str]) -> list[str]:
     """Overrides for the engines that were chosen, without those that the user has set."""
     settings = {engine: dict(own) for engine, own in SETTINGS.items()}
-    sorted_by = base.metric if base.sweep.metric == AUTO else base.sweep.metric
-    direction = "maximize" if larger_is_better(sorted_by) else "minimize"
+    direction = "maximize" if larger_is_better(base.sweep.metric) else "minimize"
     settings["hydra/sweeper", "optuna"]["hydra.sweeper.direction"] = direction
     given = {word.lstrip("+").partition("=")[0] for word in words}
     chosen = base.hydra.runtime.choices

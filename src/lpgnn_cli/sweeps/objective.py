@@ -17,3 +17,9 @@ def metric_of(metric: str, judge: Metric) -> str:
 def objective(summary: RunSummary, metric: str) -> float:
     """The value; not a number where the run has none."""
     return summary.value(metric_of(metric, summary.metric))
+
+
+def search_value(summary: RunSummary, metric: str) -> float:
+    """The same for a search, which goes upwards by `auto`, whatever the runs are judged by."""
+    downwards = metric == AUTO and not summary.metric.larger_is_better
+    return -objective(summary, metric) if downwards else objective(summary, metric)
