@@ -296,7 +296,7 @@ def test_a_run_on_a_file(write: Write, tmp_path: Path, monkeypatch: pytest.Monke
     (run,) = (tmp_path / "runs" / "train").glob("*/*")
     names = ["fold-00-seed-0", "fold-00-seed-1", "fold-01-seed-0", "fold-01-seed-1"]
     assert sorted(unit.name for unit in (run / "units").iterdir()) == names
-    assert '"validation accuracy"' in (run / "units" / names[0] / "result.json").read_text()
+    assert '"validation metric"' in (run / "units" / names[0] / "result.json").read_text()
     assert main(["eval", f"run={run}", "tracking=none", "threads=1"]) == 0
     again = ["dataset=nodes", f"dataset.path={write()}"]
     assert main(["eval", f"run={run}", *again, "tracking=none", "threads=1"]) == 0
