@@ -145,7 +145,7 @@ def overrides(dataset: str) -> list[str]:
     """The settings of lpgnn that the plain formulation implements."""
     return [
         f"dataset={dataset}",
-        "~recipe",
+        "recipe=none",
         "aggregator=sum",
         "g=squared",
         "propagation=lagrangian",

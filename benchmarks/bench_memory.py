@@ -49,7 +49,8 @@ def rise(dataset: str, batch_graphs: int | None) -> float:
     tune_allocator()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    words = [f"dataset={dataset}", "~recipe", f"state=[{STATE}]", f"aggregator.hidden=[{HIDDEN}]"]
+    sizes = [f"state=[{STATE}]", f"aggregator.hidden=[{HIDDEN}]"]
+    words = [f"dataset={dataset}", "recipe=none", *sizes]
     config = compose("train", words)
     batch = load_dataset(config.dataset, config.data.root, seed=0).batch
     propagation = build_propagation(

@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="patterns to judge, one a seed")
     parser.add_argument("overrides", nargs="*", help="e.g. dataset.arc_probability=0.3")
     arguments = parser.parse_args()
-    config = compose("train", ["dataset=subgraph", "~recipe", *arguments.overrides]).dataset
+    config = compose("train", ["dataset=subgraph", "recipe=none", *arguments.overrides]).dataset
     assert isinstance(config, PatternConfig)
 
     table = Table("seed", "pattern features", "judge", "random forest")

@@ -128,7 +128,7 @@ def test_the_sentences_are_those_of_the_command_line(
 
 def test_a_run_that_diverges_says_where_it_is(small: dict[str, Any]) -> None:
     with pytest.raises(lpgnn.RunFailed, match="the Lagrangian is not finite") as raised:
-        lpgnn.train("~recipe", dataset="mutag", lr={"theta": 1e30, "state": 1e30}, **small)
+        lpgnn.train("recipe=none", dataset="mutag", lr={"theta": 1e30, "state": 1e30}, **small)
     assert raised.value.folder is not None
     assert lpgnn.Run(raised.value.folder).state == "diverged"
 

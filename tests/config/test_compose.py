@@ -69,7 +69,7 @@ def test_conf_is_where_the_package_says() -> None:
         ("layers=1,2", "layers=1,2 has several values: add -m to run each of them"),
         ("experiment=nope", "experiment has no option nope."),
         ("recipe=lagrangian/karte", "recipe has no option lagrangian/karte. Did you mean"),
-        ("recipe=null", "recipe cannot be null: write ~recipe."),
+        ("recipe=null", "recipe cannot be null: write recipe=none."),
         ("g=null", "g cannot be null: choose abs, abs_eps"),
         ("dataset=_tu", "dataset has no option _tu. Did you mean tu?"),
         ("dataset=tu", "dataset.name has no value yet: add dataset.name=..."),
@@ -90,7 +90,7 @@ def test_a_mistake_becomes_one_sentence(overrides: str, sentence: str) -> None:
 
 
 def test_a_recipe_can_be_left_out() -> None:
-    assert compose("train", ["dataset=karate", "~recipe"]).layers == compose("train").layers
+    assert compose("train", ["dataset=karate", "recipe=none"]).layers == compose("train").layers
 
 
 RECIPES = sorted(p.relative_to(conf_dir() / "recipe") for p in conf_dir().glob("recipe/*/*.yaml"))

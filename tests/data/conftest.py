@@ -53,7 +53,7 @@ def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def train_config() -> Callable[..., TrainConfig]:
     """The config of `lpgnn train` with these overrides; without recipe; once for each."""
-    return functools.cache(lambda *overrides: compose("train", ["~recipe", *overrides]))
+    return functools.cache(lambda *overrides: compose("train", ["recipe=none", *overrides]))
 
 
 @pytest.fixture(scope="session")

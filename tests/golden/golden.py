@@ -24,7 +24,7 @@ from typing import Any
 RECORD = Path(__file__).with_name("record.json")
 SOBER = ("tracking=none", "threads=1", "protocol.workers=1", "device=cpu", "figures=false")
 MUTAG = ("dataset=mutag", "protocol.folds=2", "epochs=8")
-PLAIN = ("~recipe",)
+PLAIN = ("recipe=none",)
 
 TRAIN: dict[str, tuple[str, ...]] = {
     "mutag": MUTAG,
@@ -37,7 +37,13 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "mutag-sage-anderson": (*MUTAG, "aggregator=sage", "inference=anderson"),
     "mutag-selection": (*MUTAG, "aggregator=selection", "inference=fixed_point"),
     "mutag-median": (*MUTAG, "aggregator=median", "epochs=3"),
-    "mutag-penalty": (*MUTAG, *PLAIN, "propagation.contraction=penalty", "optim=adamw"),
+    "mutag-penalty": (
+        *MUTAG,
+        *PLAIN,
+        "propagation.gain=0.9",
+        "propagation.gain_held_by=penalty",
+        "optim=adamw",
+    ),
     "mutag-float64-rmsprop": (*MUTAG, "precision=float64", "optim=rmsprop", "lr.state=3e-3"),
     "mutag-holdout": ("dataset=mutag", "protocol=holdout", "epochs=12", "protocol.patience=4"),
     "gin-layers": (*MUTAG, "aggregator=gin", "propagation=layers", "layers=3"),
@@ -53,7 +59,8 @@ TRAIN: dict[str, tuple[str, ...]] = {
         *MUTAG,
         "propagation=fixed_point",
         "propagation.backward=implicit",
-        "propagation.contraction=penalty",
+        "propagation.gain=0.9",
+        "propagation.gain_held_by=penalty",
         "layers=2",
     ),
     "karate": ("dataset=karate", "epochs=40"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from lpgnn_cli.model.mlp import MLP, normalisation
+from lpgnn_cli.model.mlp import MLP, normalisation, taking_statistics
 
 
 def test_layers_come_in_the_usual_order() -> None:
@@ -45,10 +45,30 @@ def test_inputs_without_columns_give_the_bias() -> None:
     torch.testing.assert_close(mlp(torch.zeros(3, 0)), mlp.first.bias.expand(3, 2))
 
 
-def test_evaluation_normalises_by_the_last_training_pass() -> None:
-    norm = normalisation("batch", 3)
+def test_evaluation_normalises_by_the_statistics_that_are_taken_for_it() -> None:
+    network = nn.Sequential(normalisation("batch", 3), nn.Dropout(0.5))
     rows = [scale * torch.randn(50, 3) + shift for scale, shift in ((100.0, 7.0), (0.01, -2.0))]
-    for batch in rows:
-        trained = norm.train()(batch)
+    network.train()(rows[0])
+    with torch.no_grad(), taking_statistics(network):
+        taken = network(rows[1])
+    assert not any(module.training for module in network.modules())
+    assert not bool((taken == 0).any()), "nothing is dropped"
     # The variance that is kept is the unbiased one, hence the tolerance.
-    torch.testing.assert_close(norm.eval()(rows[-1]), trained, rtol=0.02, atol=0.02)
+    torch.testing.assert_close(network(rows[1]), taken, rtol=0.02, atol=0.02)
+
+
+def test_the_direction_of_a_row_survives_however_weak_it_is() -> None:
+    unit = normalisation("unit", 3)
+    rows = torch.tensor([[3.0, 0.0, 4.0], [3e-25, 0.0, 4e-25], [0.0, 0.0, 0.0], [0.0, 1e-44, 0.0]])
+    rows.requires_grad_()
+    units = unit(rows)
+    torch.testing.assert_close(units[1], units[0])
+    assert units[2:].tolist() == [[0.0] * 3] * 2
+    (gradient,) = torch.autograd.grad(units[:, 0].sum(), rows)
+    assert bool(gradient.isfinite().all())
+    torch.testing.assert_close(gradient[1] * 1e-25, gradient[0])
+
+
+def test_the_gradient_of_the_direction() -> None:
+    rows = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(normalisation("unit", 3), [rows])

@@ -37,7 +37,7 @@ def plain_module() -> ModuleType:
 @pytest.fixture
 def both(plain_module: ModuleType) -> tuple[Any, Any]:
     """lpgnn and the oracle on MUTAG, with the same weights, states and multipliers."""
-    overrides = ["~recipe", "dataset=mutag", "aggregator=sum", "g=squared", f"state=[{STATE}]"]
+    overrides = ["recipe=none", "dataset=mutag", "aggregator=sum", "g=squared", f"state=[{STATE}]"]
     overrides += [f"aggregator.hidden=[{HIDDEN}]", f"readout.hidden=[{READOUT}]"]
     config = compose("train", [*overrides, "propagation=lagrangian", "precision=float64"])
     batch = load_dataset(config.dataset, config.data.root, seed=0).batch.subset(torch.arange(40))

@@ -13,10 +13,11 @@ from lpgnn_cli.model.readout import Readout
 def test_nodes_are_normalised_before_they_are_pooled(
     make_batch: Callable[..., GraphBatch],
 ) -> None:
-    words = ["~recipe", "readout=linear", "readout.norm=batch", "readout.scale=0.5"]
+    words = ["recipe=none", "readout=linear", "readout.norm=batch", "readout.scale=0.5"]
     batch = make_batch()
     states = 3 + 7 * torch.randn(batch.num_nodes, 4)
-    readout = Readout(compose("train", words).readout, sizes=[4], classes=2).train()
+    config = compose("train", words).readout
+    readout = Readout(config, sizes=[4], classes=2, target_level="graph", nodes=5.0).train()
     centred = states - states.mean(dim=0)
     nodes = centred / (states.var(dim=0, correction=0) + 1e-5).sqrt()
     # Normalised, the nodes of the only graph sum to zero, unlike the graph's normalised sum.
@@ -29,11 +30,38 @@ def test_nodes_are_normalised_before_they_are_pooled(
 def test_dropout_acts_whatever_the_hidden_layers(
     name: str, make_batch: Callable[..., GraphBatch]
 ) -> None:
-    config = compose("train", ["~recipe", f"readout={name}", "readout.dropout=0.5"]).readout
+    config = compose("train", ["recipe=none", f"readout={name}", "readout.dropout=0.5"]).readout
     batch = make_batch()
     states = torch.randn(batch.num_nodes, 64)
-    readout = Readout(config, sizes=[64], classes=2)
+    readout = Readout(config, sizes=[64], classes=2, target_level="graph", nodes=5.0)
     readout.train()
     assert not torch.equal(readout([states], batch), readout([states], batch))
     readout.eval()
     assert torch.equal(readout([states], batch), readout([states], batch))
+
+
+def test_neighbours_stand_beside_what_is_read(make_batch: Callable[..., GraphBatch]) -> None:
+    words = ["recipe=none", "readout=linear", "readout.neighbours=true"]
+    batch = make_batch()
+    states = torch.randn(batch.num_nodes, 4)
+    config = compose("train", words).readout
+    readout = Readout(config, sizes=[4], classes=2, target_level="node", nodes=5.0)
+    summed = torch.zeros_like(states).index_add(0, batch.arcs.target, states[batch.arcs.source])
+    node_level = batch.with_targets(torch.zeros(batch.num_nodes, dtype=torch.int64), "node", 2)
+    expected = readout.mlp(torch.cat([states, summed], dim=1))
+    torch.testing.assert_close(readout([states], node_level), expected)
+
+
+@pytest.mark.parametrize(("level", "source"), [("graph", "transition"), ("node", "state")])
+def test_auto_reads_what_the_paper_reads(level: str, source: str) -> None:
+    config = compose("train", ["recipe=paper", "dataset=mutag"]).readout
+    assert Readout(config, sizes=[4], classes=2, target_level=level, nodes=5.0).source == source
+
+
+def test_without_a_scale_sums_are_divided_by_the_nodes_of_a_graph() -> None:
+    config = compose("train", ["recipe=none", "readout.scale=null"]).readout
+    scales = [
+        Readout(config, sizes=[4], classes=2, target_level=level, nodes=5.0).scale
+        for level in ("graph", "node")
+    ]
+    assert scales == [0.2, 1.0]

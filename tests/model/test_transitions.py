@@ -17,6 +17,7 @@ from lpgnn_cli.config.model import (
     AGGREGATORS,
     AggregatorConfig,
     ArcMlpConfig,
+    DiffusionConfig,
     FilterConfig,
     GatConfig,
     GinConfig,
@@ -38,6 +39,18 @@ SPECIAL: dict[str, tuple[type[AggregatorConfig], dict[str, Any]]] = {
     "selection": (FilterConfig, {"taps": 3}),
     "median": (FilterConfig, {"taps": 3}),
     "none": (AggregatorConfig, {}),
+    "diffusion": (
+        DiffusionConfig,
+        {
+            "operator": "symmetric",
+            "self_loops": True,
+            "own_state": True,
+            "mixing": "learnt",
+            "neighbour_labels": True,
+            "label_scale": 1.0,
+            "bias": True,
+        },
+    ),
 }
 every_transition = pytest.mark.parametrize("name", SPECIAL)
 

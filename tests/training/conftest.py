@@ -86,7 +86,7 @@ def make_config() -> MakeConfig:
         # Composing takes its time: once for each choice of groups, to which values are added.
         words = [*SOBER, *overrides]
         choices = [word for word in words if word.split("=")[0] in schemas()]
-        composed = _composed((*choices, *([] if recipe else ["~recipe"])))
+        composed = _composed((*choices, *([] if recipe else ["recipe=none"])))
         config = OmegaConf.structured(copy.deepcopy(composed))
         values = [word for word in words if word not in choices]
         for override in OverridesParser.create().parse_overrides(values):

@@ -58,9 +58,9 @@ def test_with_theta_held_batches_move_the_variables_as_the_full_batch_does(
     "words",
     [
         ["propagation=layers"],
-        ["propagation=fixed_point", "propagation.contraction=penalty"],
+        ["propagation=fixed_point", "propagation.gain=0.9", "propagation.gain_held_by=penalty"],
         ["propagation.states=frozen"],
-        ["propagation.contraction=penalty"],
+        ["propagation.gain=0.9", "propagation.gain_held_by=penalty"],
         ["propagation.updates=one_shot"],
         [],
     ],

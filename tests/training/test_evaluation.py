@@ -17,6 +17,8 @@ from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.evaluation import Evaluation, to_floats, violation
 from lpgnn_cli.training.predictions import write_predictions
 
+from .conftest import MakeBatch, MakeConfig, MakeLearner
+
 RESIDUALS = [
     torch.tensor([[0.1, -0.3], [0.0, 0.2], [-0.4, 0.0], [0.6, 0.0], [0.0, 0.0]]),
     torch.tensor([[1.0], [0.0], [-2.0], [0.5], [0.0]]),
@@ -136,3 +138,31 @@ def test_closing_compares_persistent_states_with_those_found_from_zero(
     forward = close_unit(layered.propagation, layered.parts, config.inference, tmp_path / "..")
     assert forward.from_zero == layered.evaluate("test").by_name()
     assert (forward.persistent, forward.inference) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["propagation.states=frozen"],
+        ["propagation=layers", "layers=2"],
+        ["propagation.updates=ages", "propagation.ages=2"],
+    ],
+)
+def test_statistics_are_those_of_the_weights_that_are_evaluated(
+    words: list[str], make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
+    """After a large step: what training would make of its graphs, evaluation makes of them too."""
+    config = make_config("readout.norm=batch", "propagation.norm=batch", "optim=sgd", *words)
+    config.lr.theta = 3.0
+    learner = make_learner(config, train=make_batch((9, 8, 7)))
+    propagation, batch = learner.propagation, learner.parts["train"].batch
+    learner.train_epoch(1)
+    propagation.take_statistics(batch)
+    evaluated = learner.evaluate("train").outcome.scores
+    propagation.network.train()
+    with torch.no_grad():
+        trained = propagation.look("train", batch).scores
+    # The variance that is kept is the unbiased one, hence the tolerance.
+    size = trained.abs().max()
+    torch.testing.assert_close(evaluated / size, trained / size, rtol=0, atol=0.05)

@@ -33,7 +33,8 @@ CASES = {
         "optim=sgd",
         "optim.momentum=0.9",
         "lr={theta:1e-3,state:1e-3,multiplier:1e-3}",
-        "propagation.contraction=penalty",
+        "propagation.gain=0.9",
+        "propagation.gain_held_by=penalty",
         "propagation.warmup=2",
         "propagation.rho=1",
     ),
@@ -180,7 +181,8 @@ def test_without_validation_the_last_epoch_counts_and_the_best_is_kept(make_conf
 
 
 def test_learning_rates_decay_for_every_player(make_config, make_tasks):
-    config = make_config(*CASES["gradient, dropout, adam, decay"], "epochs=7")
+    search = "inference=lagrangian"
+    config = make_config(*CASES["gradient, dropout, adam, decay"], search, "epochs=7")
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     theta, states = [], []
@@ -211,7 +213,7 @@ def test_a_checkpoint_holds_all_that_is_needed(make_config, make_tasks):
     assert torch.equal(content["split"]["test"], task.split.test)
     assert content["shape"]["classes"] == 2
     propagation = content["propagation"]
-    assert set(propagation) == {"network", "theta", "contraction", "training", "followers"}
+    assert set(propagation) == {"network", "theta", "training", "followers"}
     assert set(propagation["followers"]) == {"val", "test"}
     assert propagation["training"]["train"]["states"]["values"][0].shape == (8 * 5, 4)
 

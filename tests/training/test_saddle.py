@@ -12,7 +12,7 @@ from lpgnn_cli.config.model import FixedPointConfig
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation.fixed_point import FixedPoint
-from lpgnn_cli.propagation.lagrangian import OneShot
+from lpgnn_cli.propagation.one_shot import OneShot
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.saddle import constraint_term
 from lpgnn_cli.propagation.solvers import residuals
@@ -21,9 +21,10 @@ EXACT = FixedPointConfig(
     name="fixed_point",
     loss_reduction="sum",
     norm="none",
-    contraction="none",
-    contraction_bound=0.9,
-    contraction_strength=1.0,
+    upper="all",
+    gain=None,
+    gain_held_by="weights",
+    gain_penalty=1.0,
     max_iterations=500,
     tolerance=1e-14,
     backward="unrolled",
@@ -142,7 +143,9 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     )
     system = torch.eye(flat.numel(), dtype=flat.dtype) - jacobian.T
     adjoint = torch.linalg.solve(system, of_x + jacobian.T @ of_f)
-    found = torch.cat([m.detach().flatten() for m in variables.multipliers.values])
+    pairs = zip(variables.multipliers.values, variables.states.values, strict=True)
+    # They are kept relative to the size of the state.
+    found = torch.cat([(m / x.norm(dim=1, keepdim=True)).detach().flatten() for m, x in pairs])
     assert float(adjoint.abs().max()) > 1e-3
     torch.testing.assert_close(found, adjoint, rtol=1e-7, atol=1e-9)
 

@@ -112,9 +112,15 @@ def _holdout_shares(config: TrainConfig) -> Iterator[str]:
         yield "protocol.validation and protocol.test leave nothing to train on: lower one of them."
 
 
+def _multipliers(config: TrainConfig) -> Iterator[str]:
+    if config.g.name == "norm1_eps" and getattr(config.propagation, "multiplier", "") == "element":
+        yield "g=norm1_eps has one value per node: it needs propagation.multiplier=node."
+
+
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
     _device,
     _holdout_shares,
+    _multipliers,
 )

@@ -22,6 +22,7 @@ class DatasetConfig:
     features: str = setting(choices=FEATURES)
     positional: int = setting(low=0)
     sign_flips: bool = setting()
+    neighbours: str = setting(choices=("parents", "both"))
 
 
 @DATASETS.declare("karate")

@@ -11,6 +11,7 @@ from lpgnn_cli.config.registry import Options
 
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "elu", "leaky_relu", "gelu", "identity")
 NORMS = ("none", "batch", "layer")
+READ_NORMS = (*NORMS, "unit")
 REDUCTIONS = ("sum", "mean")
 
 AGGREGATORS: Options[Any] = Options("aggregator", common="_common")
@@ -64,6 +65,20 @@ class FilterConfig(AggregatorConfig):
     taps: int = setting(low=1)
 
 
+@AGGREGATORS.declare("diffusion")
+@dataclass
+class DiffusionConfig(AggregatorConfig):
+    """`diffusion`: a linear way for states beside a free one for labels."""
+
+    operator: str = setting(choices=("symmetric", "mean", "radius"))
+    self_loops: bool = setting()
+    own_state: bool = setting()
+    mixing: str = setting(choices=("learnt", "identity"))
+    neighbour_labels: bool = setting()
+    label_scale: float = positive()
+    bias: bool = setting()
+
+
 @CONSTRAINTS.declare("lin", "abs", "squared")
 @dataclass
 class ConstraintConfig:
@@ -72,7 +87,7 @@ class ConstraintConfig:
     name: str = setting(choices=CONSTRAINTS.names)
 
 
-@CONSTRAINTS.declare("lin_eps", "abs_eps")
+@CONSTRAINTS.declare("lin_eps", "abs_eps", "norm1_eps")
 @dataclass
 class InsensitiveConstraintConfig(ConstraintConfig):
     """A G that is zero on [-eps, eps]."""
@@ -92,15 +107,16 @@ class PropagationConfig:
     name: str = setting(choices=PROPAGATIONS.names)
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
+    upper: str = setting(choices=("all", "own"))
 
 
 @dataclass
 class ContractiveConfig(PropagationConfig):
     """Propagations that look for a fixed point, and may keep the transition a contraction."""
 
-    contraction: str = setting(choices=("none", "penalty", "spectral"))
-    contraction_bound: float = positive()
-    contraction_strength: float = setting(low=0)
+    gain: float | None = positive()
+    gain_held_by: str = setting(choices=("weights", "penalty"))
+    gain_penalty: float = setting(low=0)
 
 
 @PROPAGATIONS.declare("lagrangian")
@@ -109,8 +125,13 @@ class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
 
     uses_g: ClassVar[bool] = True
-    updates: str = setting(choices=("gradient", "one_shot"))
+    updates: str = setting(choices=("gradient", "one_shot", "ages"))
     states: str = setting(choices=("free", "frozen"))
+    adjoint: bool = setting()
+    ages: int = setting(low=1)
+    clip: float | None = positive()
+    restart: float = setting(low=0, high=1)
+    state_step: str = setting(choices=("optimiser", "preconditioned"))
     multiplier: str = setting(choices=("node", "element"))
     multiplier_start: float = setting()
     constraint_reduction: str = setting(choices=REDUCTIONS)
@@ -121,6 +142,11 @@ class LagrangianConfig(ContractiveConfig):
     damping: float = setting(low=0, low_open=True, high=1)
 
     def disagreements(self) -> Iterator[str]:
+        if not self.adjoint and self.updates == "gradient":
+            yield (
+                "propagation.adjoint=false is a control of one_shot and ages: "
+                "add propagation.updates=one_shot or ages."
+            )
         driven = self.updates != "gradient" or self.multiplier_start != 0 or self.rho != 0
         if self.warmup and not driven:
             yield (
@@ -154,14 +180,15 @@ class LayersConfig(PropagationConfig):
 class ReadoutConfig:
     """The output function f_r."""
 
-    source: str = setting(choices=("transition", "state"))
+    source: str = setting(choices=("transition", "state", "auto"))
+    neighbours: bool = setting()
     layers: str = setting(choices=("last", "all"))
     pool: str = setting(choices=REDUCTIONS)
-    scale: float = positive()
+    scale: float | None = positive()
     hidden: list[int] = setting(low=1)
     activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
-    norm: str = setting(choices=NORMS)
+    norm: str = setting(choices=READ_NORMS)
 
 
 @dataclass

@@ -49,6 +49,7 @@ class TrainConfig:
     threads: int | None = setting(low=1, affects_results=False)
     precision: str = setting(choices=("float32", "float64", "bf16"))
     tf32: bool = setting()
+    evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
     metric: str = setting(choices=("auto", *(m.name for m in score_metrics())))
     class_weights: str = setting(choices=("none", "balanced"))

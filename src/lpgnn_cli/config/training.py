@@ -75,8 +75,10 @@ class OptimConfig:
 
     name: str = setting(choices=("adam", "adamw", "sgd", "rmsprop"))
     weight_decay: float = setting(low=0)
+    schedule: str = setting(choices=("step", "cosine", "linear"))
     decay: float = setting(low=0, low_open=True, high=1)
     decay_every: int = setting(low=1)
+    clip: float | None = positive()
     batch_graphs: int | None = setting(low=1)
 
 

@@ -3,7 +3,7 @@
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.loading import load_dataset
-from lpgnn_cli.data.positional import flip_signs
+from lpgnn_cli.data.positional import random_signs, with_signs
 from lpgnn_cli.data.scaling import FeatureScaler
 from lpgnn_cli.data.splits import Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.vocabulary import Vocabulary
@@ -15,7 +15,8 @@ __all__ = [
     "Split",
     "Vocabulary",
     "fingerprint_splits",
-    "flip_signs",
     "load_dataset",
     "make_splits",
+    "random_signs",
+    "with_signs",
 ]

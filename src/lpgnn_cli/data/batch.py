@@ -15,9 +15,11 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.metrics import CLASSES, LABELS, task_of
+from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 
 TargetLevel = Literal["graph", "node"]
+POWER_ITERATIONS = 60
 # More kinds than this are no table that is read again and again.
 MOST_KINDS = 256
 
@@ -32,10 +34,6 @@ class ArcKinds:
     out: Tensor
     into: Tensor
     kind: Tensor | None
-
-    @property
-    def labelled(self) -> bool:
-        return self.out.shape[1] > 0
 
     @classmethod
     def of(cls, arc_out: Tensor, arc_in: Tensor) -> ArcKinds:
@@ -158,6 +156,40 @@ class GraphBatch:
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
     @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every arc has its opposite."""
+        if self.features.is_meta:
+            return False
+        arcs, n = self.arcs, self.num_nodes
+        ahead, back = arcs.source * n + arcs.target, arcs.target * n + arcs.source
+        return torch.equal(ahead.sort().values, back.sort().values)
+
+    @cached_property
+    def spectral_norm(self) -> Tensor:
+        """(G,) an upper bound of |A|, the largest stretch of a vector by a graph's adjacency.
+
+        For a symmetric A it is the spectral radius. Collatz and Wielandt: for B = AᵀA and any
+        positive vector x, |A|² is at most the largest (Bx)_v / x_v; power iteration makes it tight.
+        """
+        of_sources = self.features.new_ones(self.num_nodes, 1)
+        highest = self.features.new_zeros(self.num_graphs)
+        for _ in range(POWER_ITERATIONS):
+            moved = sum_sources(sum_neighbours(of_sources, self.arcs), self.arcs) + of_sources
+            ratio = (moved / of_sources).squeeze(1)
+            highest = torch.zeros_like(highest).scatter_reduce(0, self.graph_of_node, ratio, "amax")
+            of_sources = moved / highest[self.graph_of_node, None]
+            of_sources = of_sources.clamp(min=1e-6)
+        # The identity that was added keeps the vector positive and adds 1 to the ratio.
+        return (highest - 1).clamp(min=0).sqrt()
+
+    @cached_property
+    def inverse_norm(self) -> Tensor:
+        """(N, 1) 1 / |A| of the graph that a node belongs to; 1 where there are no arcs."""
+        norm = self.spectral_norm
+        inverse = torch.where(norm > 0, 1 / norm.clamp(min=1e-12), torch.ones_like(norm))
+        return inverse[self.graph_of_node, None]
+
+    @cached_property
     def arc_kinds(self) -> ArcKinds:
         return ArcKinds.of(self.arc_out, self.arc_in)
 
@@ -188,6 +220,8 @@ class GraphBatch:
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
+        if "spectral_norm" in self.__dict__:  # a mini-batch need not work it out again
+            part.__dict__["spectral_norm"] = self.spectral_norm[graphs]
         kinds = self.arc_kinds
         if kinds.kind is not None:
             part._share(replace(kinds, kind=kinds.kind[arcs]))
@@ -202,6 +236,25 @@ class GraphBatch:
             arc_out=self.arc_out.to(device),
             graph_ptr=self.graph_ptr.to(device),
             targets=self.targets.to(device),
+        )
+
+    def both_ways(self) -> GraphBatch:
+        """The same graphs with an arc back, without a label, for every arc that has none."""
+        if self.is_symmetric:
+            return self
+        arcs, n = self.arcs, self.num_nodes
+        back = arcs.target * n + arcs.source
+        missing = ~torch.isin(back, arcs.source * n + arcs.target)
+        nothing = self.arc_in.new_zeros(int(missing.sum()), self.arc_in.shape[1])
+        return GraphBatch.from_arcs(
+            features=self.features,
+            source=torch.cat([arcs.source, arcs.target[missing]]),
+            target=torch.cat([arcs.target, arcs.source[missing]]),
+            arc_labels=torch.cat([self.arc_in, nothing]),
+            graph_ptr=self.graph_ptr,
+            targets=self.targets,
+            target_level=self.target_level,
+            num_classes=self.num_classes,
         )
 
     def with_features(self, features: Tensor) -> GraphBatch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import lpgnn_cli.data.datasets  # noqa: F401  adds lpgnn's own
 from lpgnn_cli.config.dataset import DATASETS, DatasetConfig
 from lpgnn_cli.data.dataset import Dataset, Request
@@ -17,4 +19,6 @@ def load_dataset(
     """
     load = DATASETS.implementation(config)
     dataset: Dataset = load(config, Request(seed, data_root, vocabulary))
+    if config.neighbours == "both":
+        return replace(dataset, batch=dataset.batch.both_ways())
     return dataset

@@ -37,14 +37,15 @@ def laplacian_eigenvectors(batch: GraphBatch, count: int) -> Tensor:
     return torch.from_numpy(encoding_NK)
 
 
-def flip_signs(batch: GraphBatch, positional: int, generator: torch.Generator) -> GraphBatch:
-    """The batch with the last `positional` columns multiplied by a random sign per graph."""
-    if positional == 0:
-        return batch
-    signs_GK = torch.randint(
-        0, 2, (batch.num_graphs, positional), generator=generator, device=generator.device
-    )
-    signs_GK = (2 * signs_GK - 1).to(batch.features)
+def random_signs(batch: GraphBatch, positional: int, generator: torch.Generator) -> Tensor:
+    """(G, K) a random sign per graph and eigenvector."""
+    shape = (batch.num_graphs, positional)
+    signs_GK = torch.randint(0, 2, shape, generator=generator, device=generator.device)
+    return (2 * signs_GK - 1).to(batch.features)
+
+
+def with_signs(batch: GraphBatch, signs_GK: Tensor) -> GraphBatch:
+    """The batch with its last columns, the eigenvectors, multiplied by these signs."""
     features = batch.features.clone()
-    features[:, features.shape[1] - positional :] *= signs_GK[batch.graph_of_node]
+    features[:, features.shape[1] - signs_GK.shape[1] :] *= signs_GK[batch.graph_of_node]
     return batch.with_features(features)

@@ -1,4 +1,4 @@
-"""The functions G that relax the constraint x = f_a(x); all of them act element by element."""
+"""The functions G that relax the constraint x = f_a(x), element by element or node by node."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def lin_eps(residual: Tensor, eps: float) -> Tensor:
     return residual - residual.clamp(-eps, eps)
 
 
+def beyond_band(residual: Tensor, config: ConstraintConfig) -> Tensor:
+    """What a constraint still wants to remove of a residual: all of it but for its band."""
+    if not isinstance(config, InsensitiveConstraintConfig):
+        return residual
+    if config.name == "norm1_eps":
+        size = residual.abs().sum(dim=1, keepdim=True)
+        return residual * (1 - config.eps / size.clamp(min=1e-30)).relu()
+    return lin_eps(residual, config.eps)
+
+
 @constraint("abs")
 def absolute(residual: Tensor, config: ConstraintConfig) -> Tensor:
     return residual.abs()
@@ -58,6 +68,12 @@ def absolute(residual: Tensor, config: ConstraintConfig) -> Tensor:
 @constraint("abs_eps", InsensitiveConstraintConfig)
 def insensitive_abs(residual: Tensor, config: InsensitiveConstraintConfig) -> Tensor:
     return (residual.abs() - config.eps).relu()
+
+
+@constraint("norm1_eps", InsensitiveConstraintConfig)
+def insensitive_norm1(residual: Tensor, config: InsensitiveConstraintConfig) -> Tensor:
+    """One value per node."""
+    return (residual.abs().sum(dim=1, keepdim=True) - config.eps).relu()
 
 
 @constraint("squared")

@@ -7,9 +7,11 @@ summed, which is exact and cheaper: hence `hidden` and `last` beside the usual `
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,6 +23,8 @@ def normalisation(name: str, size: int) -> nn.Module:
         return BatchNorm(size)
     if name == "layer":
         return nn.LayerNorm(size)
+    if name == "unit":
+        return UnitNorm()
     assert name == "none", name
     return nn.Identity()
 
@@ -32,15 +36,37 @@ def linear_layer(in_size: int, out_size: int, bias: bool = True) -> nn.Linear:
         return nn.Linear(in_size, out_size, bias=bias)
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """Evaluation goes by the statistics of the last training pass.
+class UnitNorm(nn.Module):
+    """x / |x|: the direction of a row, however weak it is; zero where there is none."""
 
-    Every pass sees all training graphs, so these are whole; an average over past passes would lag
-    behind the weights, above all while constraints shrink what is normalised. With fewer than two
-    rows there is no variance: those pass by the statistics kept so far.
+    def forward(self, x: Tensor) -> Tensor:
+        there, length = row_lengths(x.detach())
+        # Scaled once more by what has a gradient; ones stand for rows without a direction.
+        scaled = torch.where(there, x / length, 1.0)
+        return torch.where(there, scaled / scaled.norm(dim=1, keepdim=True), 0.0)
+
+
+def row_lengths(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(N, 1) whether there is anything in a row, and its length; 1 where there is nothing.
+
+    Divided by its largest element first, since squares of 1e-30 would vanish. What is so small that
+    its inverse might be no number is nothing.
+    """
+    largest = x.abs().amax(dim=1, keepdim=True)
+    there = largest > torch.finfo(x.dtype).tiny ** 0.75
+    largest = torch.where(there, largest, 1.0)
+    length = largest * (x / largest).norm(dim=1, keepdim=True)
+    return there, torch.where(there, length, 1.0)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Evaluation goes by statistics that are taken for it: see `taking_statistics`.
+
+    With fewer than two rows there is no variance: those pass by the statistics kept so far.
     """
 
     def __init__(self, size: int) -> None:
+        # Those of the last pass: it sees all training graphs.
         super().__init__(size, momentum=1.0)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -49,6 +75,25 @@ class BatchNorm(nn.BatchNorm1d):
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
         return super().forward(input)
+
+
+@contextmanager
+def taking_statistics(network: nn.Module) -> Iterator[None]:
+    """Inside, the last pass over the training graphs makes the statistics that evaluation goes by.
+
+    Those of a training pass belong to the weights before its step. Evaluated with the weights after
+    it they are stale, and a sum over the nodes of a graph makes that as many times worse.
+    """
+    network.eval()
+    for module in network.modules():
+        if isinstance(module, BatchNorm):
+            module.train()
+    yield
+    network.eval()
+
+
+def has_statistics(network: nn.Module) -> bool:
+    return any(isinstance(module, BatchNorm) for module in network.modules())
 
 
 class MLP(nn.Module):
@@ -60,13 +105,19 @@ class MLP(nn.Module):
         activation: str = "tanh",
         dropout: float = 0.0,
         norm: str = "none",
+        bias: bool = True,
     ) -> None:
         super().__init__()
         assert len(sizes) >= 2, "an MLP needs the sizes of its input and its output"
-        self.linears = nn.ModuleList(linear_layer(inner, outer) for inner, outer in pairwise(sizes))
+        self.linears = nn.ModuleList(linear_layer(*ends, bias=bias) for ends in pairwise(sizes))
         self.hidden_layers = nn.ModuleList(
             _hidden_layer(size, activation, dropout, norm) for size in sizes[1:-1]
         )
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Of all linear layers, first to last."""
+        return [layer.weight for layer in self.linears if isinstance(layer, nn.Linear)]
 
     @property
     def first(self) -> nn.Linear:

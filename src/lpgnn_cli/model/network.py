@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.mlp import normalisation
 from lpgnn_cli.model.readout import Readout
-from lpgnn_cli.model.transitions import build_transition
+from lpgnn_cli.model.transitions import Transition, build_transition
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class DataShape:
     arc_features: int
     classes: int
     target_level: str
+    # The mean number of nodes of a graph.
+    nodes: float
     task: str = CLASSES
 
     @classmethod
@@ -32,8 +34,18 @@ class DataShape:
             arc_features=batch.arc_in.shape[1],
             classes=batch.num_classes,
             target_level=batch.target_level,
+            nodes=batch.num_nodes / max(1, batch.num_graphs),
             task=batch.task,
         )
+
+
+class Transitions(nn.ModuleList):
+    """Those of all layers, lowest first."""
+
+    def __iter__(self) -> Iterator[Transition]:
+        for module in super().__iter__():
+            assert isinstance(module, Transition)
+            yield module
 
 
 class Network(nn.Module):
@@ -43,20 +55,25 @@ class Network(nn.Module):
         super().__init__()
         self.state_sizes = state_sizes(config)
         label_sizes = [shape.features, *self.state_sizes[:-1]]
-        self.transitions = nn.ModuleList(
+        self.transitions = Transitions(
             build_transition(
                 config.aggregator,
                 state_size=0 if config.propagation.stateless else size,
                 label_size=label_size,
                 arc_size=shape.arc_features,
                 out_size=size,
+                own_label_only=layer > 0 and config.propagation.upper == "own",
             )
-            for size, label_size in zip(self.state_sizes, label_sizes, strict=True)
+            for layer, (size, label_size) in enumerate(
+                zip(self.state_sizes, label_sizes, strict=True)
+            )
         )
         self.norms = nn.ModuleList(
             normalisation(config.propagation.norm, size) for size in label_sizes[1:]
         )
-        self.readout = Readout(config.readout, self.state_sizes, shape.classes)
+        self.readout = Readout(
+            config.readout, self.state_sizes, shape.classes, shape.target_level, shape.nodes
+        )
 
     def label(self, layer: int, below: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """The node labels of a layer: the features, or what the layer below it hands up."""
@@ -74,7 +91,7 @@ class Network(nn.Module):
 
     def source(self, states: Sequence[Tensor], transits: Sequence[Tensor]) -> Sequence[Tensor]:
         """What f_r reads: f_a(x) or x."""
-        return transits if self.readout.config.source == "transition" else states
+        return transits if self.readout.source == "transition" else states
 
     def read(
         self, states: Sequence[Tensor], transits: Sequence[Tensor], batch: GraphBatch

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lpgnn_cli.config.model import ReadoutConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.mlp import MLP, normalisation
-from lpgnn_cli.ops import segment_mean, segment_sum
+from lpgnn_cli.ops import segment_mean, segment_sum, sum_neighbours
 
 POOLS = {"sum": segment_sum, "mean": segment_mean}
 
@@ -21,11 +21,25 @@ POOLS = {"sum": segment_sum, "mean": segment_mean}
 class Readout(nn.Module):
     """f_r: normalise, pool (graph-focused), scale, then an MLP to the class scores."""
 
-    def __init__(self, config: ReadoutConfig, sizes: Sequence[int], classes: int) -> None:
-        """`sizes` are the state sizes of the layers, lowest first."""
+    def __init__(
+        self,
+        config: ReadoutConfig,
+        sizes: Sequence[int],
+        classes: int,
+        target_level: str,
+        nodes: float,
+    ) -> None:
+        """`sizes` are the state sizes of the layers, lowest first; `nodes` those of a graph."""
         super().__init__()
         self.config = config
+        # auto, as the paper has it: nodes are read at x, graphs at f_a(x).
+        auto = "transition" if target_level == "graph" else "state"
+        self.source = auto if config.source == "auto" else config.source
+        summed = target_level == "graph" and config.pool == "sum"
+        auto_scale = 1 / nodes if summed else 1.0
+        self.scale = auto_scale if config.scale is None else config.scale
         read = sum(sizes) if config.layers == "all" else sizes[-1]
+        read = 2 * read if config.neighbours else read
         self.norm = normalisation(config.norm, read)
         # Without hidden layers there is no inside to drop from.
         self.dropout = nn.Dropout(0.0 if config.hidden else config.dropout)
@@ -39,9 +53,11 @@ class Readout(nn.Module):
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """Class scores from the states, or the transitions, of all layers."""
         read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
+        if self.config.neighbours:
+            read_NR = torch.cat([read_NR, sum_neighbours(read_NR, batch.arcs)], dim=1)
         # Before pooling: normalised sums over a few hundred graphs overfit.
         read_NR = self.norm(read_NR)
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
-        scores: Tensor = self.mlp(self.dropout(self.config.scale * read_NR))
+        scores: Tensor = self.mlp(self.dropout(self.scale * read_NR))
         return scores

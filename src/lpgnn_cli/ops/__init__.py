@@ -3,7 +3,13 @@
 from lpgnn_cli.ops.activated import arc_kernel, sum_activated
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.kernels import backend
-from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming, sum_neighbours
+from lpgnn_cli.ops.messages import (
+    gather_source,
+    gather_target,
+    sum_incoming,
+    sum_neighbours,
+    sum_sources,
+)
 from lpgnn_cli.ops.neighbourhood import Neighbourhood
 from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 
@@ -20,4 +26,5 @@ __all__ = [
     "sum_activated",
     "sum_incoming",
     "sum_neighbours",
+    "sum_sources",
 ]

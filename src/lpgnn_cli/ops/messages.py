@@ -32,6 +32,16 @@ def sum_incoming(values_AH: Tensor, arcs: Arcs) -> Tensor:
     return segment_sum(values_AH, arcs.ptr, arcs.target)
 
 
+def sum_sources(x_NH: Tensor, arcs: Arcs) -> Tensor:
+    """(N, H): every node gets the sum over the nodes that it sends to: the adjoint of
+    `sum_neighbours`."""
+    return linear(
+        x_NH,
+        lambda x: kernels.sum_rows(x, arcs.target_by_source, arcs.source_ptr),
+        lambda gradient: kernels.sum_rows(gradient, arcs.source, arcs.ptr),
+    )
+
+
 def sum_neighbours(x_NH: Tensor, arcs: Arcs) -> Tensor:
     """(N, H): `sum_incoming(gather_source(x))`, with nothing the size of the arcs in between."""
     return linear(

@@ -14,8 +14,9 @@ from lpgnn_cli.config.model import PROPAGATIONS, InferenceConfig, PropagationCon
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.model.mlp import has_statistics, taking_statistics
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.propagation.contraction import Contraction, Gain
+from lpgnn_cli.propagation.gain import Gain, GainBound
 from lpgnn_cli.propagation.optim import build_optimiser, scale_lr
 from lpgnn_cli.propagation.solvers import SolveStats
 
@@ -70,11 +71,6 @@ class Propagation(ABC):
     # What a layer hands to the next as node label: its state x, or its transition f_a(x).
     hands_up_transition: bool = False
 
-    @property
-    def path_free(self) -> bool:
-        """Whether persistent states and those found from zero agree by construction."""
-        return not self.persistent
-
     def __init__(
         self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
     ) -> None:
@@ -86,15 +82,21 @@ class Propagation(ABC):
             config.lr.theta,
             weight_decay=config.optim.weight_decay,
         )
-        self.contraction = Contraction.wanted(config.propagation, network, sets.get("train"))
+        self.bound = GainBound.wanted(config.propagation, network, sets.get("train"))
 
     @abstractmethod
     def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
         """One step of all that learns, on a part that holds these graphs of "train" (or all)."""
 
-    @abstractmethod
+    @torch.no_grad()
     def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
         """A set of graphs as it stands, in evaluation mode."""
+        self.network.eval()
+        return self.look(name, batch)
+
+    @abstractmethod
+    def look(self, name: str, batch: GraphBatch) -> Outcome:
+        """A set of graphs as it stands."""
 
     @abstractmethod
     def infer(
@@ -130,15 +132,32 @@ class Propagation(ABC):
         graphs: Tensor | None,
     ) -> Tensor:
         """What a gain above its bound adds to the objective; zero where there is no bound."""
-        if self.contraction is None:
+        if self.bound is None:
             return batch.features.new_zeros(())
-        return self.contraction.penalty(states, transits, batch, graphs)
+        return self.bound.penalty(states, transits, batch, graphs)
 
     def step_theta(self) -> None:
-        """Descend on theta, and keep the contraction if it is asked of the weights."""
+        """Descend on theta, and keep the gain within its bound if that is asked of the weights."""
+        if self.config.optim.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.optim.clip)
         self.theta.step()
-        if self.contraction is not None:
-            self.contraction.project(self.network)
+        if self.bound is not None:
+            self.bound.project()
+
+    @property
+    def path_free(self) -> bool:
+        """Whether states that persist end, by construction, where the test phase from zero ends."""
+        return not self.persistent or (self.bound is not None and self.bound.is_proved)
+
+    def renew(self, batch: GraphBatch) -> Tensor:
+        """Put back to zero the training graphs whose turn it is; (G,) those that begin anew."""
+        return torch.ones(batch.num_graphs, dtype=torch.bool, device=batch.graph_ptr.device)
+
+    def take_statistics(self, batch: GraphBatch) -> None:
+        """Those of the training graphs under the weights as they are, for evaluation."""
+        if has_statistics(self.network):
+            with torch.no_grad(), taking_statistics(self.network):
+                self.look("train", batch)
 
     def scale_lr(self, scale: float) -> None:
         """All learning rates as configured, times `scale`."""
@@ -157,12 +176,12 @@ class Propagation(ABC):
             "network": self.network.state_dict(),
             "theta": self.theta.state_dict(),
         }
-        if self.contraction is not None:
-            saved["contraction"] = self.contraction.state_dict()
+        if self.bound is not None:
+            saved["bound"] = self.bound.state_dict()
         return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.network.load_state_dict(saved["network"])
         self.theta.load_state_dict(saved["theta"])
-        if self.contraction is not None:
-            self.contraction.load_state_dict(saved["contraction"])
+        if self.bound is not None:
+            self.bound.load_state_dict(saved["bound"])

@@ -110,7 +110,7 @@ class FixedPoint(Forward):
         return [r.detach() for r in residuals(states, transits)]
 
     def regulariser(self, states: list[Tensor], batch: GraphBatch, graphs: Tensor | None) -> Tensor:
-        if self.contraction is None or self.contraction.gain is None:
+        if self.bound is None or self.bound.gain is None:
             return super().regulariser(states, batch, graphs)
         at = [x.detach().requires_grad_() for x in states]
         return self.penalty(at, self.transit(at, batch), batch, graphs)

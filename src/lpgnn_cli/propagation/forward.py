@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import torch
 from torch import Tensor
 
 from lpgnn_cli.config.model import InferenceConfig
@@ -41,9 +40,7 @@ class Forward(Propagation):
         """What is added to the loss."""
         return batch.features.new_zeros(())
 
-    @torch.no_grad()
-    def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
-        self.network.eval()
+    def look(self, name: str, batch: GraphBatch) -> Outcome:
         states, transits = self.propagate(batch)
         return Outcome(
             states=states,

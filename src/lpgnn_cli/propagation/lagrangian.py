@@ -6,8 +6,8 @@ min over theta, x and max over lambda of  loss(f_r(f_a(x)), y) + sum_v lambda_v 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,11 +20,10 @@ from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.propagation.base import Outcome, Propagation, Step, propagation
-from lpgnn_cli.propagation.forward import Forward
+from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Step, propagation
 from lpgnn_cli.propagation.inference import Follower, inference_rule
-from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables
-from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve, towards
+from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables, step_states
+from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve
 from lpgnn_cli.propagation.variables import Variables
 
 
@@ -35,14 +34,27 @@ def build_lagrangian(
     """By the rule of updates that the config asks for."""
     settings = config.propagation
     assert isinstance(settings, LagrangianConfig)
-    if settings.states == "frozen":
-        return Frozen(network, config, sets)
-    rule = OneShot if settings.updates == "one_shot" else Gradient
-    return rule(network, config, sets)
+    rule = "frozen" if settings.states == "frozen" else settings.updates
+    return RULES[rule](network, config, sets)
+
+
+# By the name of `propagation.updates`; each rule adds itself.
+RULES: dict[str, Build] = {}
+R = TypeVar("R", bound=Build)
+
+
+def update_rule(name: str) -> Callable[[R], R]:
+    """Class decorator: how states and multipliers move."""
+
+    def add(build: R) -> R:
+        RULES[name] = build
+        return build
+
+    return add
 
 
 class Lagrangian(Propagation):
-    """Common to both rules: variables of the training graphs, and evaluated graphs that follow."""
+    """Common to all rules: variables of the training graphs, and evaluated graphs that follow."""
 
     persistent = True
 
@@ -85,8 +97,15 @@ class Lagrangian(Propagation):
             return self.followers[name].states
         return self.variables.states.values
 
-    def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
+    def look(self, name: str, batch: GraphBatch) -> Outcome:
         return self.outcome(self.states_of(name), batch)
+
+    def renew(self, batch: GraphBatch) -> Tensor:
+        anew = torch.zeros_like(super().renew(batch))
+        if self.settings.restart > 0:
+            anew = torch.rand(batch.num_graphs, device=anew.device) < self.settings.restart
+            self.variables.states.zero(anew[batch.graph_of_node])
+        return anew
 
     def infer(
         self, batch: GraphBatch, inference: InferenceConfig
@@ -102,13 +121,12 @@ class Lagrangian(Propagation):
                 inference.tolerance,
                 inference.steps,
                 rule,
+                relative=True,
             )
-        return self.outcome(found.states, batch), found.stats
+            return self.outcome(found.states, batch), found.stats
 
-    @torch.no_grad()
     def outcome(self, x: Sequence[Tensor], batch: GraphBatch) -> Outcome:
         """Scores and residuals at given states."""
-        self.network.eval()
         transits = self.transit(x, batch)
         return Outcome(
             states=[state.detach() for state in x],
@@ -156,6 +174,7 @@ class Lagrangian(Propagation):
             follower.load_state_dict(saved["followers"][name])
 
 
+@update_rule("gradient")
 class Gradient(Lagrangian):
     """The paper's rule: theta and x descend, lambda ascends, all from one backward pass."""
 
@@ -190,72 +209,8 @@ class Gradient(Lagrangian):
             if epoch > settings.warmup:
                 self.step_theta()
                 now.multipliers.step()
-            now.states.step()
+            step_states(now, self.config)
         return Step.of(scores, lagrangian, residual)
-
-
-class OneShot(Lagrangian):
-    """The saddle-point conditions themselves, one step each from one forward and one backward pass.
-
-    For G(r) = r and a multiplier per element, the saddle of  loss + <lambda, f_a(x) - x>  is where
-    x = f_a(x) and lambda = J^T (lambda + dloss/df_a): states never see a label.
-    """
-
-    def start(self, batch: GraphBatch) -> Variables:
-        return Variables.start(self.network.zero_states(batch), batch)
-
-    def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
-        self.network.train()
-        settings, batch = self.settings, part.batch
-        with self.variables.of(graphs) as now:
-            x, multipliers = now.states.values, now.multipliers.values
-
-            transits = self.transit(x, batch)
-            residual = residuals(x, transits)
-            scores = self.network.read(x, transits, batch)
-            loss = supervised_loss(part, scores, settings.loss_reduction)
-            adjoint = _inner([m.detach() for m in multipliers], transits)
-
-            self.theta.zero_grad()
-            now.zero_grad()
-            (loss + adjoint + self.penalty(x, transits, batch, graphs)).backward()
-
-            with torch.no_grad():
-                lagrangian = loss - _inner(multipliers, residual)
-                if epoch > settings.warmup:
-                    pulled = [
-                        m if s.grad is None else s.grad for s, m in zip(x, multipliers, strict=True)
-                    ]
-                    now.multipliers.set(_moved(multipliers, pulled, settings.damping))
-                now.states.set(_moved(x, transits, settings.damping))
-            if epoch > settings.warmup:
-                self.step_theta()
-        return Step.of(scores, lagrangian, residual)
-
-
-class Frozen(Forward):
-    """The control: x stays zero, only theta learns, nothing diffuses beyond one hop per layer."""
-
-    def __init__(
-        self, network: Network, config: TrainConfig, sets: Mapping[str, GraphBatch]
-    ) -> None:
-        super().__init__(network, config, sets)
-        assert isinstance(config.propagation, LagrangianConfig)
-        self.hands_up_transition = config.propagation.hand_up == "transition"
-
-    def propagate(self, batch: GraphBatch) -> tuple[list[Tensor], list[Tensor]]:
-        x = self.network.zero_states(batch)
-        return x, self.transit(x, batch)
-
-
-def _inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
-    """The inner product over all layers."""
-    products = [(a * b).sum() for a, b in zip(left, right, strict=True)]
-    return sum(products, start=products[0].new_zeros(()))
-
-
-def _moved(values: Sequence[Tensor], targets: Sequence[Tensor], damping: float) -> list[Tensor]:
-    return [towards(x, target, damping) for x, target in zip(values, targets, strict=True)]
 
 
 def _largest(values: Tensor) -> float:

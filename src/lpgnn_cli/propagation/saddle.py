@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lpgnn_cli.config.model import InsensitiveConstraintConfig, LagrangianConfig
+from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.model.constraints import Constraint, build_constraint, lin_eps
+from lpgnn_cli.model.constraints import Constraint, beyond_band, build_constraint
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.solvers import Function, Rule, States, residuals
 from lpgnn_cli.propagation.variables import Variables
@@ -48,9 +48,30 @@ def saddle_variables(
         batch,
         multiplier=settings.multiplier_start,
         per_element=settings.multiplier == "element",
-        move_states=partial(build_optimiser, config.optim, lr=lr.state),
+        move_states=partial(build_optimiser, config.optim, lr=lr.state)
+        if settings.state_step == "optimiser"
+        else None,
         move_multipliers=partial(build_optimiser, config.optim, lr=ascent, maximize=True),
     )
+
+
+def step_states(variables: Variables, config: TrainConfig) -> None:
+    """Let x descend by its gradient, in the way that the config asks for."""
+    settings, states = config.propagation, variables.states
+    assert isinstance(settings, LagrangianConfig)
+    if settings.state_step == "optimiser":
+        states.step()
+        return
+    # 2 lambda + rho is the curvature of the squared constraint along x: divided by it, a step of
+    # size 1 goes to x = f_a(x) but for what the loss pulls, however large lambda has become. Adam
+    # would move by its rate whatever the gradient, and so bury a weak signal in noise.
+    with torch.no_grad():
+        for x, multiplier in zip(states.values, variables.multipliers.values, strict=True):
+            if x.grad is None:
+                continue
+            curvature = (2 * multiplier + settings.rho).clamp(min=1.0)
+            share = x.shape[0] if settings.constraint_reduction == "mean" else 1
+            x.sub_(config.lr.state * share * x.grad / curvature)
 
 
 class Saddle(Rule):
@@ -60,9 +81,9 @@ class Saddle(Rule):
         self, config: TrainConfig, zero_states: Sequence[Tensor], batch: GraphBatch
     ) -> None:
         assert isinstance(config.propagation, LagrangianConfig)
+        self.config = config
         self.rho = config.propagation.rho
         self.g = build_constraint(config.g)
-        self.band = config.g.eps if isinstance(config.g, InsensitiveConstraintConfig) else 0.0
         self.variables = saddle_variables(config, zero_states, batch)
 
     def advance(self, f: Function, x: States) -> tuple[States, States]:
@@ -75,13 +96,13 @@ class Saddle(Rule):
         moved = [*states.values, *multipliers.values]
         for variable, gradient in zip(moved, torch.autograd.grad(term, moved), strict=True):
             variable.grad = gradient
-        states.step()
+        step_states(self.variables, self.config)
         multipliers.step()
         return [x.detach().clone() for x in states.values], [r.detach() for r in residual]
 
     def remaining(self, residual: States) -> States:
         """An eps-insensitive G is content inside its band."""
-        return [lin_eps(r, self.band) for r in residual]
+        return [beyond_band(r, self.config.g) for r in residual]
 
     def scale_lr(self, scale: float) -> None:
         self.variables.scale_lr(scale)

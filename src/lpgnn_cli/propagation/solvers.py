@@ -23,6 +23,10 @@ Function = Callable[[States], Sequence[Tensor]]
 Measure = Callable[[States], Tensor]
 
 
+# Of a relative solve: how much larger a violation may be and still count as no worse.
+PLATEAU = 1.01
+
+
 @dataclass(frozen=True)
 class SolveStats:
     """How a solve ended."""
@@ -129,8 +133,12 @@ def solve(
     *,
     measure: Measure | None = None,
     differentiable: bool = False,
+    relative: bool = False,
 ) -> Solution:
     """Iterate until every graph has settled: until its violation is within the tolerance.
+
+    In a `relative` solve no node of it may want to move by more than that share of its state: a
+    weak signal that has just arrived somewhere is news, however small beside the other nodes.
 
     A graph is left alone from then on, so what is found for it does not depend on the graphs
     beside it. A graph that never settles ends at its best iterate, or, in a `differentiable`
@@ -145,9 +153,13 @@ def solve(
         taken += 1
         following, residual = rule.advance(f, x)
         violation = measure(rule.remaining(residual)).to(least)
-        better = (violation < least) & ~settled
-        least = torch.where(better, violation, least)
-        settled |= least <= tolerance
+        # News that are too weak to be seen in the violation are none the worse for it.
+        better = (violation <= PLATEAU * least if relative else violation < least) & ~settled
+        least = torch.where(better, violation.minimum(least), least)
+        if relative:
+            settled |= graph_news(rule.remaining(residual), x, batch) <= tolerance
+        else:
+            settled |= least <= tolerance
         if differentiable:
             if bool(settled.all()):
                 residual_there = residual
@@ -176,6 +188,16 @@ def towards(x: Tensor, target: Tensor, damping: float) -> Tensor:
 def residuals(states: Sequence[Tensor], transits: Sequence[Tensor]) -> States:
     """x - f_a(x), layer by layer."""
     return [x - f for x, f in zip(states, transits, strict=True)]
+
+
+def graph_news(
+    differences: Sequence[Tensor], states: Sequence[Tensor], batch: GraphBatch
+) -> Tensor:
+    """The largest |x_v - f_a,v| / |x_v| over the nodes of each graph, shape (G,)."""
+    wanted = torch.cat([r.abs() for r in differences], dim=1).amax(dim=1)
+    size = torch.cat([x.abs() for x in states], dim=1).amax(dim=1)
+    share = torch.where(wanted > 0, wanted / size, torch.zeros_like(wanted))
+    return share.new_zeros(batch.num_graphs).scatter_reduce(0, batch.graph_of_node, share, "amax")
 
 
 def graph_violation(differences: Sequence[Tensor], batch: GraphBatch) -> Tensor:

@@ -57,6 +57,12 @@ class Player:
                     for key, memory in taken.optimiser.state[part].items():
                         memories[key] = _put_back(memories.get(key), memory, rows, len(whole))
 
+    @torch.no_grad()
+    def zero(self, rows: Tensor) -> None:
+        """Put these rows, given by a mask, back to zero."""
+        for value in self.values:
+            value.masked_fill_(rows[:, None], 0.0)
+
     def state_dict(self) -> dict[str, Any]:
         saved: dict[str, Any] = {"values": [value.detach().clone() for value in self.values]}
         if self.optimiser is not None:

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
-from lpgnn_cli.data import Dataset, FeatureScaler, Split, flip_signs
+from lpgnn_cli.data import Dataset, FeatureScaler, Split, random_signs, with_signs
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, VAL
 from lpgnn_cli.model.network import DataShape
@@ -37,6 +38,7 @@ from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
+from lpgnn_cli.training.schedule import learning_rate_scale
 from lpgnn_cli.training.snapshots import StateSnapshots
 
 HALVINGS = 10
@@ -100,6 +102,9 @@ class UnitFit:
         self.flips.manual_seed(self.task.unit.seed)
         self.order.manual_seed(self.task.unit.seed)
         batch = self.parts["train"].batch
+        self.signs: Tensor | None = None
+        if self.task.dataset.positional and self.config.dataset.sign_flips:
+            self.signs = random_signs(batch, self.task.dataset.positional, self.flips)
         self.propagation: Propagation = build_propagation(
             self.config,
             DataShape.of(batch),
@@ -180,14 +185,21 @@ class UnitFit:
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         started = time.perf_counter()
-        decay = self.config.optim.decay ** ((epoch - 1) // self.config.optim.decay_every)
-        self.propagation.scale_lr(decay * self.progress.lr_scale)
+        schedule = learning_rate_scale(self.config.optim, epoch, self.config.epochs)
+        self.propagation.scale_lr(schedule * self.progress.lr_scale)
+        evaluated = self._is_evaluated(epoch)
         with autocast(self.config, self.device):
+            part = self._renewed()
             batch_graphs = self.config.optim.batch_graphs
-            trained = train_epoch(
-                self.propagation, epoch, self._flipped(), batch_graphs, self.order
-            )
-            metrics = to_floats(trained) | self._evaluate()
+            trained = train_epoch(self.propagation, epoch, part, batch_graphs, self.order)
+            metrics = self.progress.metrics | to_floats(trained)
+            if evaluated:
+                self.propagation.take_statistics(part.batch)
+            for name, part in self.parts.items():
+                if name != "train":
+                    self.propagation.follow(name, part.batch)
+            if evaluated:
+                metrics |= self._evaluate()
         if not all(math.isfinite(value) for value in metrics.values()):
             raise Divergence(
                 f"the Lagrangian is not finite in epoch {epoch}: "
@@ -197,7 +209,7 @@ class UnitFit:
         progress.epoch = epoch
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - started
-        if self._is_best(metrics):
+        if evaluated and self._is_best(metrics):
             progress.best_epoch = epoch
             self.best = self._content()
         self.snapshots.take(epoch)
@@ -212,7 +224,6 @@ class UnitFit:
                 continue
             graphs = id(part.batch)
             if graphs not in outcomes:
-                self.propagation.follow(name, part.batch)
                 outcomes[graphs] = self.propagation.evaluate(name, part.batch)
             metrics |= Evaluation(part, outcomes[graphs]).metrics(name)
         return metrics
@@ -233,13 +244,24 @@ class UnitFit:
             progress.best_value = value
         return better
 
-    def _flipped(self) -> Part:
-        """The training part, with the signs of its eigenvectors drawn anew where that is asked."""
+    def _is_evaluated(self, epoch: int) -> bool:
+        every = self.config.evaluate_every
+        return epoch == 1 or epoch % every == 0 or epoch == self.config.epochs
+
+    def _renewed(self) -> Part:
+        """The training part, with graphs put back to zero whose turn it is.
+
+        They get new signs of their eigenvectors, too, where those are drawn: another input has
+        another fixed point, and states that persist would run after it.
+        """
         part = self.parts["train"]
-        positional = self.task.dataset.positional
-        if positional == 0 or not self.config.dataset.sign_flips:
+        anew = self.propagation.renew(part.batch)
+        if self.signs is None:
             return part
-        return replace(part, batch=flip_signs(part.batch, positional, self.flips))
+        self.signs = torch.where(
+            anew[:, None], random_signs(part.batch, self.signs.shape[1], self.flips), self.signs
+        )
+        return replace(part, batch=with_signs(part.batch, self.signs))
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
@@ -278,6 +300,7 @@ class UnitFit:
             "progress": asdict(self.progress),
             "propagation": _copied(self.propagation.state_dict()),
             "snapshots": self.snapshots.state_dict(),
+            "signs": self.signs,
             "rng": {
                 "torch": torch.get_rng_state(),
                 "flips": self.flips.get_state(),
@@ -300,6 +323,7 @@ class UnitFit:
         self.propagation.load_state_dict(content["propagation"])
         self.progress = Progress(**content["progress"])
         self.snapshots.load_state_dict(content["snapshots"])
+        self.signs = None if self.signs is None else content["signs"].to(self.signs)
         torch.set_rng_state(content["rng"]["torch"])
         self.flips.set_state(content["rng"]["flips"])
         self.order.set_state(content["rng"]["order"])

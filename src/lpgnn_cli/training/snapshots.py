@@ -48,7 +48,7 @@ class StateSnapshots:
         network = self.propagation.network
         outcome = self.propagation.evaluate("train", self.batch)
         source = network.source(outcome.states, outcome.transits)
-        return network.readout.config.scale * source[-1]
+        return network.readout.scale * source[-1]
 
     def write(self, folder: Path) -> None:
         if not self.epochs:

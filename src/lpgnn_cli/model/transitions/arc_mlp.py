@@ -31,7 +31,9 @@ class ArcMlp(Transition):
         self.own_state = config.own_state
         self.average = config.name == "avg"
         own_size = sizes.state if config.own_state else 0
-        columns = [sizes.state, sizes.label, sizes.arc, sizes.arc, own_size, sizes.label]
+        self.neighbour_label, self.arc = sizes.neighbour_label, sizes.arc
+        arc_sizes = [sizes.arc, sizes.arc]
+        columns = [sizes.state, sizes.neighbour_label, *arc_sizes, own_size, sizes.label]
         self.h = BlockMLP(config, columns, sizes.out)
         self.output = activation(config.output_activation)
         self.last_on_nodes = config.output_activation == "identity" and len(config.hidden) > 0
@@ -39,21 +41,22 @@ class ArcMlp(Transition):
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         blocks = self.h.blocks()
-        own_NS = state_NS if self.own_state else state_NS[:, :0]
-        source_NH = add_products([state_NS, label_NL], blocks[:2])
+        sent_NS, own_NS = self._normalised(state_NS, batch)
+        own_NS = own_NS if self.own_state else own_NS[:, :0]
+        source_NH = add_products([sent_NS, label_NL[:, : self.neighbour_label]], blocks[:2])
         target_NH = add_products([own_NS, label_NL], blocks[4:], self.h.first.bias)
         if self.summed_activation is None:
             summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
         else:
             kinds = batch.arc_kinds
-            arc_KH = add_products([kinds.out, kinds.into], blocks[2:4]) if kinds.labelled else None
+            arc_KH = add_products([kinds.out, kinds.into], blocks[2:4]) if self.arc else None
             summed_N = sum_activated(
                 source_NH,
                 target_NH,
                 batch.arcs,
                 self.summed_activation,
                 arc_KH=arc_KH,
-                kind_A=kinds.kind,
+                kind_A=kinds.kind if self.arc else None,
             )
         degree_N1 = batch.arcs.in_degree.unsqueeze(1)
         if self.average:
@@ -65,12 +68,21 @@ class ArcMlp(Transition):
         times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
         return summed_N @ self.h.last.weight.t() + times_N1 * self.h.last.bias
 
+    def _normalised(self, state_NS: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """x as it is sent to neighbours, and as a node sees its own: summed over its arcs neither
+        grows, so that sums of states stretch nothing while sums of labels stay sums."""
+        if self.gain is None or self.average:
+            return state_NS, state_NS
+        degree_N1 = batch.arcs.in_degree.clamp(min=1).unsqueeze(1)
+        return batch.inverse_norm * state_NS, state_NS / degree_N1
+
     def _sum_on_arcs(
         self, source_NH: Tensor, target_NH: Tensor, arc_weights: list[Tensor], batch: GraphBatch
     ) -> Tensor:
         """All of h on arcs but a last layer that is computed on nodes."""
         first_AH = gather_source(source_NH, batch.arcs) + gather_target(target_NH, batch.arcs)
-        first_AH = add_products([batch.arc_out, batch.arc_in], arc_weights, first_AH)
+        arc_labels = [batch.arc_out[:, : self.arc], batch.arc_in[:, : self.arc]]
+        first_AH = add_products(arc_labels, arc_weights, first_AH)
         if self.last_on_nodes:
             return sum_incoming(self.h.hidden(first_AH), batch.arcs)
         return sum_incoming(self.output(self.h.after_first(first_AH)), batch.arcs)
@@ -78,6 +90,14 @@ class ArcMlp(Transition):
     def state_weights(self) -> list[Tensor]:
         blocks = self.h.blocks()
         return [blocks[0], blocks[4]] if self.own_state else [blocks[0]]
+
+    def state_gain(self) -> Tensor | None:
+        return self.h.gain_of([0, 4] if self.own_state else [0])
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(0)
+        if self.own_state:
+            self.h.blocks()[4].zero_()
 
 
 def _summed_activation(config: ArcMlpConfig) -> str | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
 
 if TYPE_CHECKING:
@@ -29,10 +30,27 @@ class Sizes(NamedTuple):
     label: int
     arc: int
     out: int
+    # Whether the labels of neighbours and arcs enter, beside the node's own label.
+    own_label_only: bool = False
+
+    @property
+    def neighbour_label(self) -> int:
+        return 0 if self.own_label_only else self.label
 
 
 class Transition(nn.Module, ABC):
-    """f_a: from the states and labels of all nodes to the states they should have."""
+    """f_a: from the states and labels of all nodes to the states they should have.
+
+    Where a bound on the gain is kept, messages of states come normalised and the weights on x
+    stay small enough for it. Labels pass as they are: their way is free.
+    """
+
+    # Whether a node's own label can enter without those of its neighbours.
+    tells_labels_apart: ClassVar[bool] = True
+    # The bound on the gain that is kept; None: no bound, and messages of states are not normalised.
+    gain: float | None = None
+    # Whether all arcs go both ways: some bounds are tighter then.
+    symmetric: bool = False
 
     @abstractmethod
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
@@ -41,6 +59,35 @@ class Transition(nn.Module, ABC):
     @abstractmethod
     def state_weights(self) -> list[Tensor]:
         """The blocks of weights, each (·, S), that act on x: views into the parameters."""
+
+    def state_gain(self) -> Tensor | None:
+        """What the weights allow the gain to be where messages of states are normalised.
+
+        It grows in proportion to the weights on x. None where nothing can be proved.
+        """
+        return None
+
+    def start_near_identity(self) -> None:
+        """Let what a neighbour sends arrive as it is, up to its size, so that it travels on."""
+        return None
+
+    @torch.no_grad()
+    def keep_gain(self, gain: float, symmetric: bool) -> None:
+        """Keep this bound from now on; it is for new weights, and for graphs of this kind."""
+        self.gain, self.symmetric = gain, symmetric
+        self.start_near_identity()
+        self.project()
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Shrink the weights on x until the gain is within its bound."""
+        allowed = self.state_gain()
+        if self.gain is None or allowed is None:
+            return
+        # Diverged weights have no norm; they are left to who watches the Lagrangian.
+        scale = torch.where(allowed.isfinite(), self.gain / allowed, torch.ones_like(allowed))
+        for weight in self.state_weights():
+            weight.mul_(scale.clamp(max=1.0))
 
     def __call__(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         result: Tensor = super().__call__(state_NS, label_NL, batch)
@@ -65,21 +112,79 @@ def aggregator(name: str, settings: type[AggregatorConfig] = AggregatorConfig) -
 class BlockMLP(MLP):
     """The MLP h of a transition, on blocks of columns side by side that are never concatenated."""
 
-    def __init__(self, config: AggregatorConfig, columns: Sequence[int], out_size: int) -> None:
+    def __init__(
+        self, config: AggregatorConfig, columns: Sequence[int], out_size: int, bias: bool = True
+    ) -> None:
         super().__init__(
             [sum(columns), *config.hidden, out_size],
             activation=config.activation,
             dropout=config.dropout,
             norm=config.norm,
+            bias=bias,
         )
         self.columns = list(columns)
+        self.is_lipschitz = config.norm == "none"
+        self.slope = LIPSCHITZ.get(config.activation, 1.0) ** len(config.hidden)
+        self.slope *= LIPSCHITZ.get(config.output_activation, 1.0)
 
     def blocks(self) -> list[Tensor]:
         """The first weight, split into the columns of each block."""
         return list(self.first.weight.split_with_sizes(self.columns, dim=1))
 
+    def gain_of(self, blocks: Sequence[int], outputs: int = 1, order: float = 2) -> Tensor | None:
+        """An upper bound of the gain from blocks of columns to the output, in a norm by order.
+
+        `outputs` are parts of the output, one below the other, that are added up later. A
+        normalisation inside has no bound.
+        """
+        if not self.is_lipschitz:
+            return None
+        first = sum_of([operator_norm(self.blocks()[block], order) for block in blocks])
+        for weight in self.weights[1:-1]:
+            first = first * operator_norm(weight, order)
+        if len(self.linears) > 1:
+            first = first * sum_of(
+                [operator_norm(w, order) for w in self.last.weight.chunk(outputs)]
+            )
+        return self.slope * first
+
+    def start_near_identity(
+        self, block: int, outputs: int = 1, output: int = 0, order: float = 2
+    ) -> None:
+        """Make the way from one block to (one part of) the output a projection, at small values.
+
+        All weights after the first are orthogonal then, and those of the block their transpose; in
+        the maximum norm they are parts of the identity, which alone has norm 1 there, too.
+        """
+        start = nn.init.orthogonal_ if order == 2 else nn.init.eye_
+        weight = self.blocks()[block]
+        if len(self.weights) == 1:
+            weight.zero_()
+            nn.init.eye_(weight.chunk(outputs)[output])
+            return
+        for later in self.weights[1:]:
+            start(later)
+        way = self.last.weight.chunk(outputs)[output]
+        for later in reversed(self.weights[1:-1]):
+            way = way @ later
+        weight.copy_(way.t()[:, : weight.shape[1]])
+
     def forward(self, *blocks: Tensor) -> Tensor:
         return self.after_first(add_products(blocks, self.blocks(), self.first.bias))
+
+
+def sum_of(terms: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(terms)).sum()
+
+
+def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
+    """The operator norm, in the Euclidean or the maximum norm (`order` inf)."""
+    # The singular values of a diverged weight cannot be computed: its norm is infinite.
+    if weight.numel() == 0:
+        return weight.new_zeros(())
+    finite = torch.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0)
+    norm: Tensor = torch.linalg.matrix_norm(finite, ord=order)
+    return torch.where(weight.isfinite().all(), norm, torch.inf)
 
 
 def add_products(

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 class _Filter(Transition):
     """h on every node, ahead of the filter itself."""
 
+    tells_labels_apart = False
+
     def __init__(self, config: FilterConfig, sizes: Sizes) -> None:
         super().__init__()
         self.taps = config.taps
+        self.arc = sizes.arc
         self.h = BlockMLP(config, [sizes.state, sizes.label, sizes.arc, sizes.arc], sizes.out)
         self.output = activation(config.output_activation)
 
@@ -34,8 +37,8 @@ class _Filter(Transition):
         result: Tensor = self.h(
             state_NS,
             label_NL,
-            segment_mean(batch.arc_out, arcs.ptr, arcs.target),
-            segment_mean(batch.arc_in, arcs.ptr, arcs.target),
+            segment_mean(batch.arc_out[:, : self.arc], arcs.ptr, arcs.target),
+            segment_mean(batch.arc_in[:, : self.arc], arcs.ptr, arcs.target),
         )
         return result
 
@@ -59,6 +62,12 @@ class Selection(_Filter):
         result: Tensor = self.output(total_NO)
         return result
 
+    def state_gain(self) -> Tensor | None:
+        return self.h.gain_of([0], outputs=self.taps)
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(0, outputs=self.taps, output=min(1, self.taps - 1))
+
 
 @aggregator("median", FilterConfig)
 class Median(_Filter):
@@ -76,3 +85,11 @@ class Median(_Filter):
             total_NO = total_NO + self.tap_weight_TO[hops] * near.median(signal_NO)
         result: Tensor = self.output(total_NO)
         return result
+
+    def state_gain(self) -> Tensor | None:
+        # A median moves no further than the element that moves furthest, in the maximum norm.
+        signal = self.h.gain_of([0], order=torch.inf)
+        return None if signal is None else signal * self.tap_weight_TO.abs().sum(dim=0).max()
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(0, order=torch.inf)

@@ -27,6 +27,8 @@ SLOPE = 0.2
 class Gat(Transition):
     """Shapes: K heads."""
 
+    tells_labels_apart = False
+
     def __init__(self, config: GatConfig, sizes: Sizes) -> None:
         super().__init__()
         self.heads = config.heads

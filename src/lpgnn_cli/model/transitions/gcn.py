@@ -23,14 +23,16 @@ class Gcn(Transition):
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
         self.h_own = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
-        self.h_neighbour = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
+        self.neighbour_label = sizes.neighbour_label
+        self.h_neighbour = BlockMLP(config, [sizes.state, sizes.neighbour_label], sizes.out)
         self.arc_size = sizes.arc
         self.arc_weight = linear_layer(2 * sizes.arc, sizes.out, bias=False).weight
         self.output = activation(config.output_activation)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         shift = GraphShift(batch.arcs, state_NS.dtype)
-        total_NO = self.h_own(state_NS, label_NL) + shift(self.h_neighbour(state_NS, label_NL))
+        sent_NO = self.h_neighbour(state_NS, label_NL[:, : self.neighbour_label])
+        total_NO = self.h_own(state_NS, label_NL) + shift(sent_NO)
         if self.arc_size > 0:
             labels = [shift.of_arcs(batch.arc_out), shift.of_arcs(batch.arc_in)]
             weights = self.arc_weight.split_with_sizes([self.arc_size] * 2, dim=1)
@@ -40,3 +42,11 @@ class Gcn(Transition):
 
     def state_weights(self) -> list[Tensor]:
         return [self.h_own.blocks()[0], self.h_neighbour.blocks()[0]]
+
+    def state_gain(self) -> Tensor | None:
+        own, neighbour = self.h_own.gain_of([0]), self.h_neighbour.gain_of([0])
+        return None if own is None or neighbour is None else own + neighbour
+
+    def start_near_identity(self) -> None:
+        self.h_neighbour.start_near_identity(0)
+        self.h_own.blocks()[0].zero_()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class Gin(Transition):
     def __init__(self, config: GinConfig, sizes: Sizes) -> None:
         super().__init__()
+        self.own_label_only, self.arc = sizes.own_label_only, sizes.arc
         self.h = BlockMLP(config, [sizes.state, sizes.label, sizes.arc, sizes.arc], sizes.out)
         self.output = activation(config.output_activation)
         self.eps = nn.Parameter(torch.tensor(config.eps), requires_grad=config.train_eps)
@@ -27,15 +28,27 @@ class Gin(Transition):
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         arcs = batch.arcs
         own = 1 + self.eps
+        summed_NS = own * state_NS + sum_neighbours(state_NS, arcs)
+        if self.gain is not None:  # |(1 + eps) I + A| is at most the sum of both
+            summed_NS = summed_NS / (own.abs() + 1 / batch.inverse_norm)
+        summed_NL = own * label_NL
+        if not self.own_label_only:
+            summed_NL = summed_NL + sum_neighbours(label_NL, arcs)
         result: Tensor = self.output(
             self.h(
-                own * state_NS + sum_neighbours(state_NS, arcs),
-                own * label_NL + sum_neighbours(label_NL, arcs),
-                sum_incoming(batch.arc_out, arcs),
-                sum_incoming(batch.arc_in, arcs),
+                summed_NS,
+                summed_NL,
+                sum_incoming(batch.arc_out[:, : self.arc], arcs),
+                sum_incoming(batch.arc_in[:, : self.arc], arcs),
             )
         )
         return result
 
     def state_weights(self) -> list[Tensor]:
         return [self.h.blocks()[0]]
+
+    def state_gain(self) -> Tensor | None:
+        return self.h.gain_of([0])
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(0)

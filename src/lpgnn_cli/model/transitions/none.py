@@ -27,3 +27,9 @@ class NoNeighbours(Transition):
 
     def state_weights(self) -> list[Tensor]:
         return [self.h.blocks()[0]]
+
+    def state_gain(self) -> Tensor | None:
+        return self.h.gain_of([0])
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(0)

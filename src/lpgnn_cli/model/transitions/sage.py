@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from lpgnn_cli.config.model import AggregatorConfig
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class Sage(Transition):
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
-        message_columns = [sizes.state, sizes.label, sizes.arc, sizes.arc]
+        self.neighbour_label, self.arc = sizes.neighbour_label, sizes.arc
+        message_columns = [sizes.state, sizes.neighbour_label, sizes.arc, sizes.arc]
         self.h = BlockMLP(config, [sizes.state, sizes.label, *message_columns], sizes.out)
         self.output = activation(config.output_activation)
 
@@ -27,9 +29,9 @@ class Sage(Transition):
         arcs = batch.arcs
         messages = [
             gather_source(state_NS, arcs),
-            gather_source(label_NL, arcs),
-            batch.arc_out,
-            batch.arc_in,
+            gather_source(label_NL[:, : self.neighbour_label], arcs),
+            batch.arc_out[:, : self.arc],
+            batch.arc_in[:, : self.arc],
         ]
         highest = [segment_max(message, arcs.ptr, arcs.target) for message in messages]
         result: Tensor = self.output(self.h(state_NS, label_NL, *highest))
@@ -38,3 +40,11 @@ class Sage(Transition):
     def state_weights(self) -> list[Tensor]:
         blocks = self.h.blocks()
         return [blocks[0], blocks[2]]
+
+    def state_gain(self) -> Tensor | None:
+        # A maximum moves no further than its furthest element: a bound in the maximum norm.
+        return self.h.gain_of([0, 2], order=torch.inf)
+
+    def start_near_identity(self) -> None:
+        self.h.start_near_identity(2, order=torch.inf)
+        self.h.blocks()[0].zero_()

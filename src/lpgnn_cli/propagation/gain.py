@@ -1,4 +1,4 @@
-"""Keeping f_a a contraction in x, and measuring whether it is one.
+"""Keeping the gain of f_a in x within a bound, and measuring it.
 
 The gain of a graph is |J^T u| / |u| for J = df_a/dx and a probe u that power iteration turns
 towards the dominant direction: above 1, the fixed point repels the iteration x <- f_a(x).
@@ -15,27 +15,42 @@ from torch import Tensor
 from lpgnn_cli.config.model import ContractiveConfig, PropagationConfig
 from lpgnn_cli.data.batch import GraphBatch, ranges
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.model.transitions import Transition
 
 
-class Contraction:
-    """What is done so that f_a contracts: a penalty on its gain, or a bound on its weights."""
+class GainBound:
+    """What is done so that f_a contracts: its weights are bounded, or its gain is penalised."""
 
     def __init__(
         self, config: ContractiveConfig, network: Network, batch: GraphBatch | None
     ) -> None:
-        self.config = config
+        assert config.gain is not None
+        self.bound = config.gain
+        self.strength = config.gain_penalty
+        self.transitions = list(network.transitions)
+        self.by_weights = config.gain_held_by == "weights"
         self.gain = None
-        if config.contraction == "penalty" and batch is not None:
+        if self.by_weights:
+            symmetric = batch is not None and batch.is_symmetric
+            for transition in self.transitions:
+                transition.keep_gain(config.gain, symmetric)
+        elif batch is not None:
             self.gain = Gain(network.zero_states(batch))
             self.graph_ptr = batch.graph_ptr
 
     @classmethod
     def wanted(
         cls, config: PropagationConfig, network: Network, batch: GraphBatch | None
-    ) -> Contraction | None:
-        """None where the propagation has no such setting."""
-        return cls(config, network, batch) if isinstance(config, ContractiveConfig) else None
+    ) -> GainBound | None:
+        """None where no bound is asked for, or there is no state to have a gain."""
+        if not isinstance(config, ContractiveConfig) or config.gain is None:
+            return None
+        return cls(config, network, batch)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the weights alone show that the gain is below 1."""
+        proved = all(transition.state_gain() is not None for transition in self.transitions)
+        return self.by_weights and self.bound < 1 and proved
 
     def penalty(
         self,
@@ -50,21 +65,12 @@ class Contraction:
         ptr = self.graph_ptr
         rows = None if graphs is None else ranges(ptr[graphs], ptr[graphs + 1])
         gain = self.gain.step(states, transits, batch, rows, differentiable=True)
-        excess = (gain - self.config.contraction_bound).clamp(min=0)
-        return self.config.contraction_strength * excess.square().mean()
+        return self.strength * (gain - self.bound).clamp(min=0).square().mean()
 
-    @torch.no_grad()
-    def project(self, network: Network) -> None:
-        """Scale the weights that act on x down to a spectral norm within the bound."""
-        if self.config.contraction != "spectral":
-            return
-        for transition in network.transitions:
-            assert isinstance(transition, Transition)
-            for weight in transition.state_weights():
-                # A diverged weight has no norm; it is left to who watches the Lagrangian.
-                finite = torch.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0)
-                norm = torch.linalg.matrix_norm(finite, ord=2)
-                weight.mul_((self.config.contraction_bound / norm).clamp(max=1.0))
+    def project(self) -> None:
+        if self.by_weights:
+            for transition in self.transitions:
+                transition.project()
 
     def state_dict(self) -> dict[str, Any]:
         return {"probes": [] if self.gain is None else self.gain.probes}

@@ -1,0 +1,94 @@
+"""`diffusion`: f_a = sigma(N x W_1 + x W_2 + b(l)), a linear way for states beside a free one for
+labels.
+
+N is the adjacency, normalised so that it stretches nothing. b is an MLP of the labels: of the
+node's own, and of the sums over its neighbours and arcs where they are to be seen. States and
+labels meet in sigma alone, so a bound on the gain is a bound on W_1 and W_2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from lpgnn_cli.config.model import DiffusionConfig
+from lpgnn_cli.model.activations import LIPSCHITZ, activation
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator, operator_norm
+from lpgnn_cli.model.transitions.shift import GraphShift
+from lpgnn_cli.ops import sum_incoming, sum_neighbours
+
+if TYPE_CHECKING:
+    from lpgnn_cli.data.batch import GraphBatch
+
+# Of the weights at the start: equal ones would learn alike.
+NOISE = 0.02
+
+
+@aggregator("diffusion", DiffusionConfig)
+class Diffusion(Transition):
+    """W_1 mixes what comes from neighbours, W_2 what is a node's own."""
+
+    def __init__(self, config: DiffusionConfig, sizes: Sizes) -> None:
+        super().__init__()
+        self.config = config
+        sees_neighbours = config.neighbour_labels and not sizes.own_label_only
+        self.neighbour_label = sizes.label if sees_neighbours else 0
+        self.arc = sizes.arc if sees_neighbours else 0
+        columns = [sizes.label, self.neighbour_label, self.arc, self.arc]
+        self.label_way = BlockMLP(config, columns, sizes.out, config.bias)
+        self.from_neighbours_OS = nn.Parameter(torch.eye(sizes.out, sizes.state))
+        self.from_itself_OS = nn.Parameter(torch.zeros(sizes.out, sizes.state))
+        self.from_neighbours_OS.requires_grad_(config.mixing == "learnt")
+        self.from_itself_OS.requires_grad_(config.mixing == "learnt" and config.own_state)
+        self.output = activation(config.output_activation)
+        self.slope = LIPSCHITZ.get(config.output_activation, 1.0)
+
+    def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        total_NO = self.config.label_scale * self._of_labels(label_NL, batch)
+        if state_NS.shape[1]:
+            total_NO = total_NO + self._shifted(state_NS, batch) @ self.from_neighbours_OS.t()
+            if self.config.own_state:
+                total_NO = total_NO + state_NS @ self.from_itself_OS.t()
+        result: Tensor = self.output(total_NO)
+        return result
+
+    def _of_labels(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        result: Tensor = self.label_way(
+            label_NL,
+            sum_neighbours(label_NL[:, : self.neighbour_label], batch.arcs),
+            sum_incoming(batch.arc_out[:, : self.arc], batch.arcs),
+            sum_incoming(batch.arc_in[:, : self.arc], batch.arcs),
+        )
+        return result
+
+    def _shifted(self, state_NS: Tensor, batch: GraphBatch) -> Tensor:
+        """N x."""
+        loops = self.config.self_loops
+        if self.config.operator == "symmetric":
+            return GraphShift(batch.arcs, state_NS.dtype, loops)(state_NS)
+        summed_NS = sum_neighbours(state_NS, batch.arcs)
+        summed_NS = summed_NS + state_NS if loops else summed_NS
+        if self.config.operator == "mean":
+            return summed_NS / (batch.arcs.in_degree + int(loops)).clamp(min=1).unsqueeze(1)
+        return summed_NS / (1 / batch.inverse_norm + int(loops))
+
+    def state_weights(self) -> list[Tensor]:
+        return [self.from_neighbours_OS, self.from_itself_OS]
+
+    def state_gain(self) -> Tensor | None:
+        # |N| is at most 1: in the Euclidean norm, or for means in the maximum norm over nodes.
+        neighbours, own = self.from_neighbours_OS, self.from_itself_OS
+        if self.symmetric:
+            # The eigenvalues of N lie between -1 and 1, and |μ W_1 + W_2| is convex in μ.
+            ends = [operator_norm(own + neighbours), operator_norm(own - neighbours)]
+            return self.slope * torch.stack(ends).max()
+        return self.slope * (operator_norm(neighbours) + operator_norm(own))
+
+    def start_near_identity(self) -> None:
+        nn.init.eye_(self.from_neighbours_OS)
+        if self.from_neighbours_OS.requires_grad:
+            noise = torch.randn_like(self.from_neighbours_OS)
+            self.from_neighbours_OS.add_(NOISE * noise)
+        nn.init.zeros_(self.from_itself_OS)
