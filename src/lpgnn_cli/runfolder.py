@@ -4,7 +4,8 @@
     run.json                  RunRecord: what ran, on what, in which state
     units/<unit>/metrics.csv  one row per epoch: epoch, time (Unix milliseconds), all metrics
     units/<unit>/result.json  UnitResult
-    units/<unit>/*.pt         checkpoints: last.pt, best.pt
+    units/<unit>/*.pt         checkpoints: last.pt, selected.pt (by validation), best_on_test.pt (if
+                              asked for)
     units/<unit>/predictions.csv  item, target, predicted, probability, violation, probabilities
     units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
     curves.csv                mean and std over units, one row per epoch
@@ -42,6 +43,10 @@ RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "failed",
 )
 
+
+# Checkpoints: where training goes on; what a validation part selected; and, only where it was asked
+# for, what test labels chose.
+LAST, SELECTED, BEST_ON_TEST = "last.pt", "selected.pt", "best_on_test.pt"
 
 # What stored names begin with. At epochs that no test part has chosen: the test phase from zero,
 # and the states that were carried along through training. Chosen on the test parts, one epoch for

@@ -132,7 +132,10 @@ def test_sentences(trained: lpgnn.Run, make_graphs: MakeGraphs) -> None:
         (lambda: model.predict(bare), "have 0 arc features, and the network was trained with 1"),
         (lambda: model.predict([]), "at least one graph"),
         (lambda: lpgnn.load(trained, unit="fold-09"), "has no unit fold-09"),
-        (lambda: lpgnn.load(trained, checkpoint="first"), "must be one of selected, last, best"),
+        (
+            lambda: lpgnn.load(trained, checkpoint="first"),
+            "one of selected, last, best_on_test",
+        ),
         (lambda: lpgnn.load("nowhere"), "there is no such run folder"),
     ):
         with pytest.raises(lpgnn.UserError, match=sentence):

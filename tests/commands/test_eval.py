@@ -181,10 +181,28 @@ def test_an_mlflow_run_id_names_a_run(runs: Path) -> None:
     assert found is not None
     assert found.from_zero == recorded.from_zero
 
-    best = torch.load(trained.unit("fold-00") / "best.pt", weights_only=True)
+    recorded = trained.read_result("fold-00")
+    assert recorded is not None
     shutil.rmtree(trained.path)
     fetched = evaluate(runs, f"run={parent}")
     assert [unit.name for unit in fetched.read_record().units] == ["fold-00", "fold-01"]
     found = fetched.read_result("fold-00")
     assert found is not None
-    assert found.persistent["accuracy"] == best["progress"]["metrics"]["test/accuracy"]
+    assert found.from_zero == recorded.from_zero
+
+
+def test_no_checkpoint_stands_in_for_another(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trained = train(runs, "dataset=clique", "dataset.graphs=10")
+    unit = trained.unit("fold-00")
+    assert {path.name for path in unit.glob("*.pt")} == {"last.pt", "selected.pt"}
+
+    def refused(*words: str) -> str:
+        capfd.readouterr()
+        assert main(["eval", *SOBER, f"run={trained.path}", *words]) == 2
+        return capfd.readouterr().err
+
+    assert "only runs with keep_best_on_test=true have one" in refused("checkpoint=best_on_test")
+    (unit / "selected.pt").rename(unit / "best.pt")
+    assert "version 0.1 wrote best.pt instead, chosen on the validation part" in refused()
+    evaluate(runs, f"run={unit / 'best.pt'}")
+    evaluate(runs, f"run={trained.path}", "checkpoint=last")

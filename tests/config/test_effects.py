@@ -13,6 +13,7 @@ PRESENTATION = {
     "data",
     "device",
     "figures",
+    "keep_best_on_test",
     "name",
     "protocol.workers",
     "quiet",

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data import GraphBatch, load_dataset
-from lpgnn_cli.data.batch import ArcKinds
 from lpgnn_cli.ops.arcs import Arcs
 
 PROPERTY = settings(max_examples=60, deadline=None)
@@ -220,34 +219,20 @@ def test_moves_and_sharing_keep_the_content() -> None:
     assert batch.fingerprint() == known
 
 
-def test_arcs_of_few_kinds_share_their_labels() -> None:
-    one_hot = torch.eye(3)[torch.randint(0, 3, (40,))]
-    kinds = ArcKinds.of(one_hot, one_hot.flip(0))
-    assert kinds.kind is not None
-    assert kinds.out.shape[0] <= 9
-    assert torch.equal(kinds.out[kinds.kind], one_hot)
-    assert torch.equal(kinds.into[kinds.kind], one_hot.flip(0))
-
-
-def test_arcs_of_many_kinds_keep_a_row_each() -> None:
-    labels = torch.randn(300, 2)
-    kinds = ArcKinds.of(labels, labels)
-    assert kinds.kind is None
-    assert kinds.out is labels
-
-
-def test_different_labels_never_share_a_row() -> None:
-    """Labels so large that single numbers made of them coincide."""
-    labels = torch.tensor([[1e30, 0.0], [1e30, 1.0], [1e30, 0.0]])
-    kinds = ArcKinds.of(labels, labels)
-    rows = kinds.out if kinds.kind is None else kinds.out[kinds.kind]
-    assert torch.equal(rows, labels)
-
-
-def test_a_subset_knows_the_kinds_of_its_arcs() -> None:
+def test_a_subset_knows_its_distinct_rows() -> None:
     batch = load_dataset(compose("train", ["dataset=mutag"]).dataset, None, seed=0).batch
     part = batch.subset(torch.tensor([7, 3, 100]))
-    kinds = part.arc_kinds
-    assert kinds.kind is not None
-    assert torch.equal(kinds.out[kinds.kind], part.arc_out)
-    assert torch.equal(kinds.into[kinds.kind], part.arc_in)
+    features, labels = part.distinct_features, part.distinct_arc_labels
+    assert features is not None
+    assert labels is not None
+    assert torch.equal(features.rows[features.kind], part.features)
+    both = torch.cat([part.arc_out, part.arc_in], dim=1)
+    assert torch.equal(labels.rows[labels.kind], both)
+
+
+def test_other_features_have_other_distinct_rows() -> None:
+    batch = load_dataset(compose("train", ["dataset=mutag"]).dataset, None, seed=0).batch
+    assert batch.distinct_features is not None
+    changed = batch.with_features(torch.rand_like(batch.features))
+    assert changed.distinct_features is None
+    assert changed.distinct_arc_labels is batch.distinct_arc_labels

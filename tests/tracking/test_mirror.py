@@ -130,7 +130,7 @@ def test_files_are_kept_as_artifacts(make_trainer: MakeTrainer, runs: Path) -> N
     names = {file.path for file in client.list_artifacts(parent.info.run_id)}
     assert {"config.yaml", "folds.csv", "curves.csv", "figures"} <= names
     child = children["fold-00"].info.run_id
-    assert {"metrics.csv", "best.pt"} <= {file.path for file in client.list_artifacts(child)}
+    assert {"metrics.csv", "last.pt"} <= {file.path for file in client.list_artifacts(child)}
     assert (runs / "mlartifacts").is_dir()
     assert list(Path.cwd().iterdir()) == []
 

@@ -294,6 +294,7 @@ def poisoned(task: UnitTask, after: int) -> UnitFit:
 
 def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
     task = make_tasks(make_config(*FOUR, "epochs=12", "checkpoint_every=2", "layers=2"))[0]
+    task.config.keep_best_on_test = True
     result = poisoned(task, after=5).fit(lambda *_: None, lambda: False)
     assert (result.state, result.epochs) == (DIVERGED, 5)
     assert result.reason.startswith(
@@ -302,7 +303,7 @@ def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
     assert "largest state inf in layer 0, largest multiplier inf" in result.reason
     assert len(rows(task)) == 5
     folder = RunFolder(task.run).unit(task.unit.name)
-    for name in ("last.pt", "best.pt"):
+    for name in ("last.pt", "best_on_test.pt"):
         saved = torch.load(folder / name, weights_only=True)
         assert saved["progress"]["epoch"] <= 5
         propagation = saved["propagation"]

@@ -81,6 +81,10 @@ def rows(task: UnitTask) -> list[dict[str, float]]:
     return [{k: v for k, v in row.items() if k != "time"} for row in read]
 
 
+def checkpoints(task: UnitTask) -> list[str]:
+    return sorted(path.name for path in RunFolder(task.run).unit(task.unit.name).glob("*.pt"))
+
+
 def checkpoint(task: UnitTask, name: str) -> dict[str, Any]:
     path = RunFolder(task.run).unit(task.unit.name) / name
     content: dict[str, Any] = torch.load(path, weights_only=True)
@@ -136,8 +140,9 @@ def test_an_interrupted_unit_ends_as_if_it_had_not_been(case, make_config, make_
         torch.manual_seed(4321)
         result = watch(task)
         assert_same(rows(task), rows(whole))
-        for name in ("last.pt", "best.pt"):
+        for name in checkpoints(whole):
             assert_same(checkpoint(task, name), checkpoint(whole, name))
+        assert checkpoints(task) == checkpoints(whole)
         assert without_time(result) == without_time(expected)
         ours, theirs = (RunFolder(t.run).unit("fold-00") / "predictions.csv" for t in (task, whole))
         assert ours.read_bytes() == theirs.read_bytes()
@@ -160,24 +165,29 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
     assert len(history) == result.epochs == best + 1 + config.protocol.patience < 200
     assert (result.selected_epoch, result.rule) == (best + 1, f"validation {select}")
     assert result.metrics == {k: v for k, v in history[best].items() if k != "epoch"}
-    # The network itself is that of the best epoch, and so is best.pt.
+    # The network itself is that of the best epoch, and so is selected.pt.
     for name in ("val", "test"):
         again = Evaluation.of(fit.propagation, name, fit.parts[name]).metrics(name)
         assert again == {k: history[best][k] for k in again}
-    assert checkpoint(task, "best.pt")["progress"]["epoch"] == best + 1
+    assert checkpoint(task, "selected.pt")["progress"]["epoch"] == best + 1
     assert checkpoint(task, "last.pt")["progress"]["epoch"] == result.epochs
 
 
-def test_without_validation_the_last_epoch_counts_and_the_best_is_kept(make_config, make_tasks):
-    config = make_config(*CLIQUE, "protocol=kfold", "protocol.folds=2", "epochs=6")
-    task = make_tasks(config)[0]
+@pytest.mark.parametrize("wanted", [False, True])
+def test_without_validation_the_last_epoch_counts_and_test_labels_choose_nothing_unless_asked(
+    wanted, make_config, make_tasks
+):
+    words = "protocol=kfold", "protocol.folds=2", "epochs=6", f"keep_best_on_test={wanted}"
+    task = make_tasks(make_config(*CLIQUE, *words))[0]
     result = watch(task)
+    assert checkpoints(task) == (["best_on_test.pt", "last.pt"] if wanted else ["last.pt"])
     history = rows(task)
     assert (result.epochs, result.selected_epoch, result.rule) == (6, 6, "last epoch")
     assert result.metrics == {k: v for k, v in history[-1].items() if k != "epoch"}
-    accuracies = [row["test/accuracy"] for row in history]
-    best = checkpoint(task, "best.pt")["progress"]["epoch"]
-    assert best == accuracies.index(max(accuracies)) + 1
+    if wanted:
+        accuracies = [row["test/accuracy"] for row in history]
+        best = checkpoint(task, "best_on_test.pt")["progress"]["epoch"]
+        assert best == accuracies.index(max(accuracies)) + 1
 
 
 def test_learning_rates_decay_for_every_player(make_config, make_tasks):
@@ -389,4 +399,4 @@ def test_best_pt_is_never_behind_last_pt(make_config, make_tasks, monkeypatch):
         with pytest.raises(Killed):
             watch(killed)
     assert without_time(watch(killed)) == without_time(expected)
-    assert_same(checkpoint(killed, "best.pt"), checkpoint(whole, "best.pt"))
+    assert_same(checkpoint(killed, "selected.pt"), checkpoint(whole, "selected.pt"))

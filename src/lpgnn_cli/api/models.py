@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lpgnn_cli.api.inference import Answer, infer
 from lpgnn_cli.api.surroundings import undisturbed
-from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.root import CHECKPOINTS, TrainConfig
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.pyg import from_pyg_without_targets
@@ -113,10 +113,12 @@ def load(
     """The trained networks of a run: of all its folds, or of one `unit` such as `fold-00`.
 
     `run` is a Run, a run folder, a checkpoint file or an MLflow run id. `checkpoint` is `selected`
-    (the one behind the honest accuracy), `last` or `best`.
+    (the one behind the honest accuracy), `last`, or `best_on_test`, which test labels have chosen
+    and which only runs with `keep_best_on_test` have.
     """
-    if checkpoint not in ("selected", "last", "best"):
-        raise UserError(f"checkpoint must be one of selected, last, best, not {checkpoint}.")
+    if checkpoint not in CHECKPOINTS:
+        names = ", ".join(CHECKPOINTS)
+        raise UserError(f"checkpoint must be one of {names}, not {checkpoint}.")
     files: list[Path] = find_checkpoints(os.fspath(run), checkpoint, unit, None)
     where = resolve_device(device)
     return Model([TrainedUnit(file, None, where) for file in files])

@@ -24,6 +24,7 @@ ADDED: dict[str, Any] = {
     "metric": "auto",
     "class_weights": "none",
     "rescore_mb": 0,
+    "keep_best_on_test": False,
 }
 
 

@@ -25,6 +25,9 @@ from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.metrics import score_metrics
 
+# Which checkpoint of a unit, as users name them.
+CHECKPOINTS = ("selected", "last", "best_on_test")
+
 
 @dataclass
 class TrainConfig:
@@ -53,6 +56,7 @@ class TrainConfig:
     checkpoint_every: int = setting(low=1, affects_results=False)
     metric: str = setting(choices=("auto", *(m.name for m in score_metrics())))
     class_weights: str = setting(choices=("none", "balanced"))
+    keep_best_on_test: bool = setting(affects_results=False)
     rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
     resume: str | None = setting(affects_results=False)
@@ -73,7 +77,7 @@ class EvalConfig:
     """Everything `lpgnn eval` needs to know."""
 
     run: str = setting()
-    checkpoint: str = setting(choices=("selected", "last", "best"))
+    checkpoint: str = setting(choices=CHECKPOINTS)
     unit: str | None = setting()
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()

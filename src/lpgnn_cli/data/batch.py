@@ -17,39 +17,10 @@ from torch import Tensor
 from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
+from lpgnn_cli.ops.distinct import DistinctRows
 
 TargetLevel = Literal["graph", "node"]
 POWER_ITERATIONS = 60
-# More kinds than this are no table that is read again and again.
-MOST_KINDS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class ArcKinds:
-    """The distinct pairs of labels [l_(v,u), l_(u,v)] of arcs, one row per kind.
-
-    Without `kind` (A,), arcs are not of few kinds, and there is one row per arc.
-    """
-
-    out: Tensor
-    into: Tensor
-    kind: Tensor | None
-
-    @classmethod
-    def of(cls, arc_out: Tensor, arc_in: Tensor) -> ArcKinds:
-        if arc_out.numel() == 0 or not arc_out.is_cpu:
-            return cls(arc_out, arc_in, None)
-        # One number per arc that equal labels share; whether only they do is checked below.
-        weights = torch.linspace(1.0, 2.0, 2 * arc_out.shape[1]).double().sqrt().to(arc_out.device)
-        number = torch.cat([arc_out, arc_in], dim=1).double() @ weights
-        numbers, kind = torch.unique(number, return_inverse=True)
-        if numbers.numel() > MOST_KINDS:
-            return cls(arc_out, arc_in, None)
-        example = torch.zeros_like(numbers, dtype=torch.int64)
-        example[kind] = torch.arange(kind.numel(), device=kind.device)
-        found = cls(arc_out[example], arc_in[example], kind)
-        same = torch.equal(found.out[kind], arc_out) and torch.equal(found.into[kind], arc_in)
-        return found if same else cls(arc_out, arc_in, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +127,21 @@ class GraphBatch:
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
     @cached_property
+    def distinct_features(self) -> DistinctRows | None:
+        """The features, if they have few distinct rows."""
+        return DistinctRows.of(self.features)
+
+    def as_distinct(self, label_NL: Tensor) -> Tensor | DistinctRows:
+        """The labels of nodes, by their distinct rows if they are the features and these few."""
+        distinct = self.distinct_features if label_NL is self.features else None
+        return label_NL if distinct is None else distinct
+
+    @cached_property
+    def distinct_arc_labels(self) -> DistinctRows | None:
+        """The rows [l_(v,u), l_(u,v)], if few of them are distinct."""
+        return DistinctRows.of(torch.cat([self.arc_out, self.arc_in], dim=1))
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether every arc has its opposite."""
         if self.features.is_meta:
@@ -189,10 +175,6 @@ class GraphBatch:
         inverse = torch.where(norm > 0, 1 / norm.clamp(min=1e-12), torch.ones_like(norm))
         return inverse[self.graph_of_node, None]
 
-    @cached_property
-    def arc_kinds(self) -> ArcKinds:
-        return ArcKinds.of(self.arc_out, self.arc_in)
-
     def nodes_of(self, graphs: Tensor) -> Tensor:
         """The nodes of these graphs, graph after graph."""
         return ranges(self.graph_ptr[graphs], self.graph_ptr[graphs + 1])
@@ -220,11 +202,12 @@ class GraphBatch:
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
+        # Known already, and mini-batches would look for them again in every step.
+        features, labels = self.distinct_features, self.distinct_arc_labels
+        vars(part)["distinct_features"] = features and features.take(nodes)
+        vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
         if "spectral_norm" in self.__dict__:  # a mini-batch need not work it out again
             part.__dict__["spectral_norm"] = self.spectral_norm[graphs]
-        kinds = self.arc_kinds
-        if kinds.kind is not None:
-            part._share(replace(kinds, kind=kinds.kind[arcs]))
         return part
 
     def to(self, device: torch.device | str) -> GraphBatch:
@@ -261,16 +244,12 @@ class GraphBatch:
         """The same graphs with other node features."""
         assert features.shape[0] == self.num_nodes, "one row of features a node"
         changed = replace(self, features=features)
-        changed._share(self.arc_kinds)
+        vars(changed)["distinct_arc_labels"] = self.distinct_arc_labels
         return changed
 
     def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:
         """The same graphs with other classes to learn."""
         return replace(self, targets=targets, target_level=level, num_classes=num_classes)
-
-    def _share(self, kinds: ArcKinds) -> None:
-        # Known already, and mini-batches would look for them again in every step.
-        vars(self)["arc_kinds"] = kinds
 
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""

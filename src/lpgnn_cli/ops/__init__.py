@@ -2,6 +2,7 @@
 
 from lpgnn_cli.ops.activated import arc_kernel, sum_activated
 from lpgnn_cli.ops.arcs import Arcs
+from lpgnn_cli.ops.distinct import DistinctRows
 from lpgnn_cli.ops.kernels import backend
 from lpgnn_cli.ops.messages import (
     gather_source,
@@ -15,6 +16,7 @@ from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 
 __all__ = [
     "Arcs",
+    "DistinctRows",
     "Neighbourhood",
     "arc_kernel",
     "backend",

@@ -199,10 +199,14 @@ class Gradient(Lagrangian):
 
             self.theta.zero_grad()
             now.zero_grad()
-            if not settings.supervise_states:
+            objective = lagrangian + self.penalty(x, transits, batch, graphs)
+            if settings.supervise_states:
+                objective.backward()
+            else:
+                # Neither pass computes what belongs to the other: x sees the constraints alone.
                 of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
-            (lagrangian + self.penalty(x, transits, batch, graphs)).backward()
-            if not settings.supervise_states:
+                weights = [w for w in self.network.parameters() if w.requires_grad]
+                objective.backward(inputs=[*weights, *multipliers])
                 for state, gradient in zip(x, of_constraints, strict=True):
                     state.grad = gradient
 

@@ -7,9 +7,12 @@ from pathlib import Path
 
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder
 from lpgnn_cli.tracking.fetch import fetch_run
 from lpgnn_cli.training.experiment import read_config
+
+# What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
+BEST_OF_0_1 = "best.pt"
 
 
 def find_checkpoints(
@@ -31,15 +34,23 @@ def find_checkpoints(
     names = [u.name for u in folder.read_record().units]
     if unit is not None and unit not in names:
         raise UserError(f"{run} has no unit {unit}; it has {', '.join(names)}.")
-    preferred = [which]
-    if which == "selected":
-        by_validation = isinstance(read_config(folder).protocol, ValidatedConfig)
-        # MLflow has the best checkpoint alone.
-        preferred = ["best"] if by_validation else ["last", "best"]
-    found: list[Path] = []
-    for name in names if unit is None else [unit]:
-        candidates = [folder.unit(name) / f"{which}.pt" for which in preferred]
-        found += [file for file in candidates if file.is_file()][:1]
+    validated = isinstance(read_config(folder).protocol, ValidatedConfig)
+    # Without a validation part the last epoch is the one that counts.
+    file_name = LAST if which == "selected" and not validated else f"{which}.pt"
+    files = [folder.unit(name) / file_name for name in (names if unit is None else [unit])]
+    found = [file for file in files if file.is_file()]
     if not found:
-        raise UserError(f"{run} has no {which} checkpoint yet.")
+        raise UserError(_missing(folder, run, file_name, validated))
     return found
+
+
+def _missing(folder: RunFolder, run: str, name: str, validated: bool) -> str:
+    if any(folder.path.glob(f"units/*/{BEST_OF_0_1}")):
+        chosen = "the validation part" if validated else "test labels"
+        return (
+            f"{run} has no {name}: version 0.1 wrote {BEST_OF_0_1} instead, chosen on {chosen}; "
+            f"give such a file as run= to use it as it is."
+        )
+    if name == BEST_ON_TEST:
+        return f"{run} has no {name}: only runs with keep_best_on_test=true have one."
+    return f"{run} has no {name} yet."

@@ -19,8 +19,10 @@ from lpgnn_cli.runfolder import (
     FINISHED,
     HONEST,
     INTERRUPTED,
+    LAST,
     PERSISTENT,
     RUNNING,
+    SELECTED,
     RunFolder,
     RunRecord,
     Unit,
@@ -36,7 +38,7 @@ from lpgnn_cli.tracking.store import Store, open_store
 from lpgnn_cli.tracking.table import GrowingTable
 
 # What the names of a unit's metrics in the epoch of its result begin with.
-SELECTED = "selected"
+AT_SELECTED = "selected"
 RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
 _PARENT_FILES = (
@@ -48,7 +50,7 @@ _PARENT_FILES = (
     "leaderboard.csv",
     "leaderboard.md",
 )
-_UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv", "best.pt")
+_UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv")
 
 Row = Mapping[str, float]
 
@@ -209,8 +211,10 @@ class _Pass:
         else:
             self._set_status(child, RUNNING, None)
         if self.ended:
-            files = [self.run.unit(unit.name) / name for name in _UNIT_FILES]
-            self._send_files(child, files, None)
+            folder = self.run.unit(unit.name)
+            # The checkpoint behind the honest figures, never one that test labels have chosen.
+            checkpoint = SELECTED if (folder / SELECTED).is_file() else LAST
+            self._send_files(child, [folder / name for name in (*_UNIT_FILES, checkpoint)], None)
 
     def _send_parent_results(self) -> None:
         parent, ended = self.state.parent, self._ended_at
@@ -329,7 +333,7 @@ def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:
     values: dict[str, float] = {
         **{f"{HONEST}/{name}": value for name, value in result.from_zero.items()},
         **{f"{PERSISTENT}/{name}": value for name, value in result.persistent.items()},
-        **{f"{SELECTED}/{name}": value for name, value in result.metrics.items()},
+        **{f"{AT_SELECTED}/{name}": value for name, value in result.metrics.items()},
         **{f"{INFERENCE}/{name}": value for name, value in result.inference.items()},
         f"{HONEST}/{EPOCH}": result.selected_epoch,
         SECONDS: result.seconds,

@@ -17,13 +17,17 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, random_signs, with_signs
 from lpgnn_cli.data.part import Part
-from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, VAL
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, TEST, VAL, Metric
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
+    BEST_ON_TEST,
     DIVERGED,
     FINISHED,
     INTERRUPTED,
+    LAST,
+    SELECTED,
     MetricsWriter,
     Rule,
     RunFolder,
@@ -31,7 +35,7 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
-from lpgnn_cli.training.closing import close_unit, scored_part
+from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
@@ -70,8 +74,10 @@ class Progress:
     """Where a unit is: what a checkpoint must bring back beside the propagation."""
 
     epoch: int = 0
+    # On the validation part.
     best_epoch: int = 0
     best_value: float = -math.inf
+    best_on_test: float = -math.inf
     lr_scale: float = 1.0
     halvings: int = 0
     seconds: float = 0.0
@@ -113,16 +119,25 @@ class UnitFit:
         )
         self.snapshots = StateSnapshots(self.config, self.propagation, batch)
         self.progress = Progress()
-        self.best: dict[str, Any] | None = None
-        last, best = self.folder / "last.pt", self.folder / "best.pt"
-        if last.is_file():
-            self._load(load_checkpoint(last))
-            self.best = load_checkpoint(best) if best.is_file() else None
+        # Checkpoints of epochs before this one, by file.
+        self.kept: dict[str, dict[str, Any]] = {}
+        last = self.folder / LAST
+        if not last.is_file():
+            return
+        self._load(load_checkpoint(last))
+        for name in (SELECTED, BEST_ON_TEST):
+            if (self.folder / name).is_file():
+                self.kept[name] = load_checkpoint(self.folder / name)
+        if self.validated and self.progress.best_epoch and SELECTED not in self.kept:
+            raise UserError(
+                f"{self.folder} has no {SELECTED}, though its validation part selected an epoch: "
+                "version 0.1 called it best.pt; rename it and resume again."
+            )
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """What the unit is judged by."""
-        return self.parts["train"].judging.metric
+        return METRICS[self.parts["train"].judging.metric]
 
     @property
     def validated(self) -> ValidatedConfig | None:
@@ -160,14 +175,14 @@ class UnitFit:
             writer.close()
             history.close()
         if state == DIVERGED:
-            self._save_best()
+            self._save_kept()
             return self._result(self.progress, state, reason)
         self._save()
         trained = self.progress
         if state == FINISHED:
             self.snapshots.write(self.folder)
-            if self.validated is not None and self.best is not None:
-                self._load(self.best)
+            if self.validated is not None:
+                self._load(self.kept[SELECTED])
         return self._result(trained, state, reason)
 
     def _open_files(self) -> tuple[MetricsWriter, WeightHistory]:
@@ -209,9 +224,8 @@ class UnitFit:
         progress.epoch = epoch
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - started
-        if evaluated and self._is_best(metrics):
-            progress.best_epoch = epoch
-            self.best = self._content()
+        if evaluated:
+            self._keep(epoch, metrics)
         self.snapshots.take(epoch)
         return metrics
 
@@ -228,21 +242,25 @@ class UnitFit:
             metrics |= Evaluation(part, outcomes[graphs]).metrics(name)
         return metrics
 
-    def _is_best(self, metrics: dict[str, float]) -> bool:
-        """Whether no epoch so far was better; keeps the value if so."""
-        progress, select = self.progress, self.validated.select if self.validated else "metric"
-        if self.validated is not None and select == "loss":
-            value = -metrics[LOSS.on(VAL)]
-        else:
-            metric = ACCURACY if select == "accuracy" else METRICS[self.metric]
-            part = VAL if self.validated is not None else scored_part(self.parts)
-            value = metrics[metric.on(part)] * (1 if metric.larger_is_better else -1)
-        # Few graphs validate, so ties are common; the longer trained network wins them.
-        ties_win = self.validated is not None and select != "loss"
-        better = value >= progress.best_value if ties_win else value > progress.best_value
-        if better:
-            progress.best_value = value
-        return better
+    def _keep(self, epoch: int, metrics: dict[str, float]) -> None:
+        """Keep what a checkpoint holds now, if no epoch so far was better."""
+        progress = self.progress
+        if self.validated is not None:
+            if self.validated.select == "loss":
+                value = -metrics[LOSS.on(VAL)]
+                better = value > progress.best_value
+            else:
+                by_accuracy = self.validated.select == ACCURACY.name
+                value = _worth(ACCURACY if by_accuracy else self.metric, metrics, VAL)
+                # Few graphs validate, so ties are common; the longer trained network wins them.
+                better = value >= progress.best_value
+            if better:
+                progress.best_epoch, progress.best_value = epoch, value
+                self.kept[SELECTED] = self._content()
+        worth = _worth(self.metric, metrics, TEST)
+        if self.config.keep_best_on_test and worth > progress.best_on_test:
+            progress.best_on_test = worth
+            self.kept[BEST_ON_TEST] = self._content()
 
     def _is_evaluated(self, epoch: int) -> bool:
         every = self.config.evaluate_every
@@ -311,13 +329,13 @@ class UnitFit:
 
     def _save(self) -> None:
         # In this order: a unit killed in between goes on from the old last.pt and finds the same
-        # best epoch again, while a last.pt ahead of best.pt would never look for it.
-        self._save_best()
-        save_checkpoint(self.folder / "last.pt", self._content())
+        # best epochs again, while a last.pt ahead of them would never look for them.
+        self._save_kept()
+        save_checkpoint(self.folder / LAST, self._content())
 
-    def _save_best(self) -> None:
-        if self.best is not None:
-            save_checkpoint(self.folder / "best.pt", self.best)
+    def _save_kept(self) -> None:
+        for name, content in self.kept.items():
+            save_checkpoint(self.folder / name, content)
 
     def _load(self, content: dict[str, Any]) -> None:
         self.propagation.load_state_dict(content["propagation"])
@@ -349,6 +367,14 @@ class UnitFit:
             result.inference = closing.inference
         self.run.write_result(result)
         return result
+
+
+def _worth(metric: Metric, metrics: dict[str, float], part: str) -> float:
+    """The larger, the better; the least of all where the part has no such metric."""
+    value = metrics.get(metric.on(part))
+    if value is None:
+        return -math.inf
+    return value if metric.larger_is_better else -value
 
 
 def _copied(value: Any) -> Any:

@@ -43,20 +43,21 @@ class ArcMlp(Transition):
         blocks = self.h.blocks()
         sent_NS, own_NS = self._normalised(state_NS, batch)
         own_NS = own_NS if self.own_state else own_NS[:, :0]
-        source_NH = add_products([sent_NS, label_NL[:, : self.neighbour_label]], blocks[:2])
-        target_NH = add_products([own_NS, label_NL], blocks[4:], self.h.first.bias)
+        label = batch.as_distinct(label_NL)
+        neighbour_label = label if self.neighbour_label > 0 else label_NL[:, :0]
+        source_NH = add_products([sent_NS, neighbour_label], blocks[:2])
+        target_NH = add_products([own_NS, label], blocks[4:], self.h.first.bias)
         if self.summed_activation is None:
             summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
         else:
-            kinds = batch.arc_kinds
-            arc_KH = add_products([kinds.out, kinds.into], blocks[2:4]) if self.arc else None
+            arc_KH, kind_A = self._arc_products(blocks[2:4], batch)
             summed_N = sum_activated(
                 source_NH,
                 target_NH,
                 batch.arcs,
                 self.summed_activation,
                 arc_KH=arc_KH,
-                kind_A=kinds.kind if self.arc else None,
+                kind_A=kind_A,
             )
         degree_N1 = batch.arcs.in_degree.unsqueeze(1)
         if self.average:
@@ -66,7 +67,19 @@ class ArcMlp(Transition):
         # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
         # is nothing to take the mean of.
         times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
-        return summed_N @ self.h.last.weight.t() + times_N1 * self.h.last.bias
+        product_NO = summed_N @ self.h.last.weight.t()
+        return product_NO.addr_(times_N1.squeeze(1).to(product_NO.dtype), self.h.last.bias)
+
+    def _arc_products(
+        self, weights: list[Tensor], batch: GraphBatch
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The part of arc labels in the first layer, one row per arc or per kind of arc."""
+        if self.arc == 0:
+            return None, None
+        distinct = batch.distinct_arc_labels
+        if distinct is None:
+            return add_products([batch.arc_out, batch.arc_in], weights), None
+        return add_products(distinct.rows.split(self.arc, dim=1), weights), distinct.kind
 
     def _normalised(self, state_NS: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """x as it is sent to neighbours, and as a node sees its own: summed over its arcs neither

@@ -18,6 +18,7 @@ from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
+from lpgnn_cli.ops import DistinctRows
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -188,14 +189,22 @@ def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
 
 
 def add_products(
-    blocks: Sequence[Tensor], weights: Sequence[Tensor], start: Tensor | None = None
+    blocks: Sequence[Tensor | DistinctRows],
+    weights: Sequence[Tensor],
+    start: Tensor | None = None,
 ) -> Tensor:
     """start (say, a bias) + `linear(cat(blocks), cat(weights))`, without the concatenations."""
     total = start
-    for block, weight in zip(blocks, weights, strict=True):
-        if block.shape[1] == 0:
-            continue
-        total = block @ weight.t() if total is None else torch.addmm(total, block, weight.t())
+    # Distinct rows first: products of the others are then added to what was gathered in one go.
+    pairs = sorted(zip(blocks, weights, strict=True), key=lambda pair: isinstance(pair[0], Tensor))
+    for block, weight in pairs:
+        if isinstance(block, DistinctRows):
+            if total is None or total.dim() == 1:
+                total = block.gather(add_products([block.rows], [weight], total))
+            else:
+                total = total + block.gather(block.rows @ weight.t())
+        elif block.shape[1] > 0:
+            total = block @ weight.t() if total is None else torch.addmm(total, block, weight.t())
     if total is None:
-        return blocks[0].new_zeros(blocks[0].shape[0], weights[0].shape[0])
-    return total if total.dim() == 2 else total.expand(blocks[0].shape[0], -1)
+        return weights[0].new_zeros(len(blocks[0]), weights[0].shape[0])
+    return total if total.dim() == 2 else total.expand(len(blocks[0]), -1)

@@ -1,0 +1,70 @@
+"""Matrices with few distinct rows, such as one-hot labels: computed with once per distinct row.
+
+Shapes: N rows, K distinct ones among them, L and H columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lpgnn_cli.ops import kernels
+from lpgnn_cli.ops.linear import linear
+
+MOST = 256
+SAMPLE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The matrix (N, L) whose row n is `rows[kind[n]]`: K rows, N kinds."""
+
+    rows: Tensor
+    kind: Tensor
+
+    @classmethod
+    def of(cls, matrix_NL: Tensor) -> DistinctRows | None:
+        """None where the rows are too many to be worth it, or not on a CPU, or none at all."""
+        if not matrix_NL.is_cpu or matrix_NL.numel() == 0:
+            return None
+        found = cls._of(matrix_NL[:SAMPLE])
+        return found if found is None or len(matrix_NL) <= SAMPLE else cls._of(matrix_NL)
+
+    @classmethod
+    def _of(cls, matrix_NL: Tensor) -> DistinctRows | None:
+        # One number per row that equal rows share; whether only they do is checked in the end.
+        scales = torch.linspace(1.0, 2.0, matrix_NL.shape[1], dtype=torch.float64).sqrt()
+        numbers_K, kind_N = torch.unique(matrix_NL.double() @ scales, return_inverse=True)
+        if numbers_K.numel() > min(MOST, len(matrix_NL) // 4):
+            return None
+        example_K = torch.zeros_like(numbers_K, dtype=torch.int64)
+        example_K[kind_N] = torch.arange(kind_N.numel())
+        rows_KL = matrix_NL[example_K]
+        return cls(rows_KL, kind_N) if torch.equal(rows_KL[kind_N], matrix_NL) else None
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, rows: Tensor) -> DistinctRows:
+        """Some rows of the matrix."""
+        return DistinctRows(self.rows, self.kind[rows])
+
+    def gather(self, values_KH: Tensor) -> Tensor:
+        """(N, H): every row gets the values of its kind."""
+        return linear(
+            values_KH,
+            lambda values: values.index_select(0, self.kind),
+            lambda gradient: kernels.sum_rows(gradient, self._by_kind, self._ptr),
+        )
+
+    @cached_property
+    def _by_kind(self) -> Tensor:
+        return self.kind.argsort(stable=True)
+
+    @cached_property
+    def _ptr(self) -> Tensor:
+        counts = torch.bincount(self.kind, minlength=len(self.rows))
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
