@@ -6,7 +6,7 @@
     units/<unit>/result.json  UnitResult
     units/<unit>/*.pt         checkpoints: last.pt, selected.pt (by validation), best_on_test.pt (if
                               asked for)
-    units/<unit>/predictions.csv  item, target, predicted, probability, violation
+    units/<unit>/predictions.csv  item, target, predicted, probability, violation, probabilities
     units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
     curves.csv                mean and std over units, one row per epoch
     folds.csv                 one row per unit
@@ -72,6 +72,7 @@ class Rule(StrEnum):
     LAST_EPOCH = "last epoch"
     VALIDATION_LOSS = "validation loss"
     VALIDATION_ACCURACY = "validation accuracy"
+    VALIDATION_METRIC = "validation metric"
     # Also the last epoch, of the training accuracy: there is nothing to test on.
     ALL_SUPERVISED = "train accuracy: all nodes are supervised"
     # The epoch that is best on average over the test parts of all units: optimistic.
@@ -89,7 +90,7 @@ class Rule(StrEnum):
 
     @property
     def is_by_validation(self) -> bool:
-        return self in (Rule.VALIDATION_LOSS, Rule.VALIDATION_ACCURACY)
+        return self in (Rule.VALIDATION_LOSS, Rule.VALIDATION_ACCURACY, Rule.VALIDATION_METRIC)
 
 
 @dataclass(frozen=True)

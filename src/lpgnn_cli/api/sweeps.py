@@ -36,7 +36,8 @@ from lpgnn_cli.sweeps.session import Session
 class Row:
     """One job: its values on the axes, and what came of it.
 
-    `accuracy` is the honest one, as a fraction; `value` is what the sweep is sorted by.
+    `accuracy` is the honest one, as a fraction, or whatever else the runs are judged by; `value` is
+    what the sweep is sorted by.
     """
 
     settings: dict[str, Any]
@@ -126,7 +127,7 @@ def _row(board: Board, view: View) -> Row:
     return Row(
         settings=_values(view.job.values),
         state=view.state,
-        accuracy=view.summary.honest.accuracy.mean if view.state == FINISHED else math.nan,
+        accuracy=view.summary.honest.figure.mean if view.state == FINISHED else math.nan,
         value=board.value(view),
         folder=view.job.run.path,
         reason=view.reason,

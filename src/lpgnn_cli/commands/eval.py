@@ -35,7 +35,7 @@ from lpgnn_cli.training.scoring import Score, TrainedUnit
 
 
 def run(config: EvalConfig) -> float:
-    """Score every unit, and return the mean accuracy."""
+    """Score every unit, and return the mean of the metric that the run is judged by."""
     device = resolve_device(config.device)
     torch.set_num_threads(config.threads or 1)
     uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
@@ -62,7 +62,7 @@ def run(config: EvalConfig) -> float:
     if live is not None:
         live.run_ended(folder, summary.to_dict())
     evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
-    return summary.scored.accuracy.mean
+    return summary.scored.figure.mean
 
 
 def start_evaluation(
@@ -123,7 +123,8 @@ def summarise_scores(scores: list[Score]) -> EvalSummary:
 def _selection(units: Sequence[Mapping[str, float]]) -> Selection:
     metrics = {}
     for metric in score_metrics():
-        if values := [unit[metric.on(TEST)] for unit in units]:
+        name = metric.on(TEST)
+        if values := [unit[name] for unit in units if name in unit]:
             metrics[metric.name] = MeanStd(statistics.fmean(values), statistics.pstdev(values))
     return Selection(Rule.CHECKPOINT, metrics)
 

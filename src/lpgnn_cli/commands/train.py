@@ -24,9 +24,9 @@ WITH_RESUME = ("resume", "epochs", "quiet")
 
 
 def run(config: TrainConfig) -> float:
-    """Train, and return the accuracy that the protocol selects."""
+    """Train, and return its figure at the epochs that the protocol selects."""
     given = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
-    return RunSummary.read(train(config, given)).honest.accuracy.mean
+    return RunSummary.read(train(config, given)).honest.figure.mean
 
 
 def train(

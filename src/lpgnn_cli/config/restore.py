@@ -22,6 +22,8 @@ ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
     "propagation.solver": "damped",
     "propagation.memory": 5,
+    "metric": "auto",
+    "class_weights": "none",
     "rescore_mb": 0,
     "keep_best_on_test": False,
 }

@@ -51,7 +51,7 @@ from lpgnn_cli.sweeps.jobs import (
     read_table,
     write_notes,
 )
-from lpgnn_cli.sweeps.objective import objective
+from lpgnn_cli.sweeps.objective import search_value
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.experiment import (
@@ -106,7 +106,7 @@ class JobFunction:
             if self.fail_fast and not may_retry(read_notes(job.run), self.retries):
                 (self.sweep / STOP_FILE).touch()
             raise JobFailed(record.reason)
-        return objective(RunSummary.read(job.run), self.metric)
+        return search_value(RunSummary.read(job.run), self.metric)
 
     def _find(self) -> Job:
         overrides = tuple(HydraConfig.get().overrides.task)

@@ -34,19 +34,21 @@ from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
+from lpgnn_cli.metrics import mean_of, std_of
 from lpgnn_cli.names import checked_name
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
     FINISHED,
+    HONEST,
     INTERRUPTED,
+    OPTIMISTIC,
     RUNNING,
     RunFolder,
     RunRecord,
     make_folder,
     runs_root,
 )
-from lpgnn_cli.runsummary import HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY
 from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.cost import CostModel, total
@@ -263,9 +265,10 @@ def summary_of(board: Board) -> dict[str, Any]:
         "seconds": sum(v.summary.seconds for v in board.views.values()),
     }
     if best is not None:
-        names = (HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY)
-        accuracies = {name: best.summary.value(name) for name in names}
-        summary |= accuracies
+        judge = best.summary.metric.name
+        honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"
+        names = (mean_of(honest), std_of(honest), mean_of(optimistic))
+        summary |= {name: best.summary.value(name) for name in names}
         summary |= {"best/job": best.job.number, "best/command": command_line(best.job)}
         summary["best/figure"] = board.value(best)
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}

@@ -25,6 +25,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import ACCURACY, CLASSES
 from lpgnn_cli.names import as_name
 from lpgnn_cli.ops import backend
 from lpgnn_cli.runfolder import (
@@ -68,6 +69,7 @@ class Experiment:
         device = resolve_device(config.device)
         check_precision(config, device)
         folds = make_folds(config)
+        check_judging(config, folds[0].dataset)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
         workers = plan_workers(wanted, len(folds), device)
         return cls(config, folds, device, workers)
@@ -132,6 +134,19 @@ def make_folds(config: TrainConfig) -> list[Fold]:
             for index, split in enumerate(splits)
         ]
     return folds
+
+
+def check_judging(config: TrainConfig, dataset: Dataset) -> None:
+    """Refuse a metric, or a rule of selection, that is not for targets of this kind."""
+    dataset.judged_by(config.metric)
+    by_accuracy = isinstance(config.protocol, ValidatedConfig) and (
+        config.protocol.select == ACCURACY.name
+    )
+    if by_accuracy and dataset.batch.task != CLASSES:
+        raise UserError(
+            f"protocol.select=accuracy is for classes, and {dataset.name} has "
+            f"{dataset.batch.task}: use metric or loss."
+        )
 
 
 def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[RunFolder, RunRecord]:

@@ -18,6 +18,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, random_signs, with_signs
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, TEST, VAL, Metric
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
@@ -146,6 +147,11 @@ class UnitFit:
         return content
 
     @property
+    def metric(self) -> Metric:
+        """What the unit is judged by."""
+        return METRICS[self.parts["train"].judging.metric]
+
+    @property
     def validated(self) -> ValidatedConfig | None:
         """The rule by which a validation part ends training, where there is one."""
         protocol = self.config.protocol
@@ -252,19 +258,20 @@ class UnitFit:
         """Keep what a checkpoint holds now, if no epoch so far was better."""
         progress = self.progress
         if self.validated is not None:
-            if self.validated.select == "accuracy":
-                # Few graphs validate, so ties are common; the longer trained network wins them.
-                value = metrics["val/accuracy"]
-                better = value >= progress.best_value
-            else:
-                value = -metrics["val/loss"]
+            if self.validated.select == "loss":
+                value = -metrics[LOSS.on(VAL)]
                 better = value > progress.best_value
+            else:
+                by_accuracy = self.validated.select == ACCURACY.name
+                value = _worth(ACCURACY if by_accuracy else self.metric, metrics, VAL)
+                # Few graphs validate, so ties are common; the longer trained network wins them.
+                better = value >= progress.best_value
             if better:
                 progress.best_epoch, progress.best_value = epoch, value
                 self.kept[SELECTED] = self._content()
-        accuracy = metrics.get("test/accuracy", -math.inf)
-        if self.config.keep_best_on_test and accuracy > progress.best_on_test:
-            progress.best_on_test = accuracy
+        worth = _worth(self.metric, metrics, TEST)
+        if self.config.keep_best_on_test and worth > progress.best_on_test:
+            progress.best_on_test = worth
             self.kept[BEST_ON_TEST] = self._content()
 
     def _is_evaluated(self, epoch: int) -> bool:
@@ -303,6 +310,7 @@ class UnitFit:
     def _describe_setting(self) -> dict[str, Any]:
         """What a checkpoint holds of the unit itself: the same in every epoch."""
         task = self.task
+        units = self.parts["train"].judging.units
         split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
         return {
             "config": OmegaConf.to_container(OmegaConf.structured(self.config)),
@@ -313,6 +321,7 @@ class UnitFit:
             "split": {name: indices for name, indices in split.items() if indices is not None},
             "scaler": self.scaler.to_dict(),
             "vocabulary": task.dataset.vocabulary.to_dict(),
+            "units": None if units is None else units.to_dict(),
         }
 
     def _content(self) -> dict[str, Any]:
@@ -370,6 +379,14 @@ class UnitFit:
             result.inference = closing.inference
         self.run.write_result(result)
         return result
+
+
+def _worth(metric: Metric, metrics: dict[str, float], part: str) -> float:
+    """The larger, the better; the least of all where the part has no such metric."""
+    value = metrics.get(metric.on(part))
+    if value is None:
+        return -math.inf
+    return value if metric.larger_is_better else -value
 
 
 def _copied(value: Any) -> Any:

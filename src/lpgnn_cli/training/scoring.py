@@ -16,6 +16,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, Vocabulary, load_dataset
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.targets import Judging, Units
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import TEST
 from lpgnn_cli.model.network import DataShape
@@ -25,7 +26,7 @@ from lpgnn_cli.stored import record_from
 from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
-from lpgnn_cli.training.parts import make_parts, place
+from lpgnn_cli.training.parts import in_units, make_parts, place
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class TrainedUnit:
             self.epoch = int(self.content["progress"]["epoch"])
             self.shape = DataShape(**self.content["shape"])
             self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+            units = self.content.get("units")
+            self.units = None if units is None else Units.from_dict(units)
         folder = path.absolute().parent
         if folder.parent.name == "units" and folder.name != self.unit.name:
             raise UserError(f"{path} is the checkpoint of {self.unit.name}, not of {folder.name}.")
@@ -99,10 +102,12 @@ class TrainedUnit:
         vocabulary = Vocabulary.from_dict(self.content["vocabulary"])
         dataset = load_dataset(dataset_config, data_root, self.unit.seed, vocabulary)
         self._check_shape(dataset)
-        batch = place(self.scaler.apply(dataset.batch), self.config, self.device)
+        batch = in_units(self.scaler.apply(dataset.batch), self.units)
+        batch = place(batch, self.config, self.device)
         outcome, stats = self.infer(batch)
         scored = None if dataset.scored is None else dataset.scored.to(self.device)
-        evaluation = Evaluation(Part(batch, scored), outcome)
+        judging = Judging(dataset.judged_by(self.config.metric).name, units=self.units)
+        evaluation = Evaluation(Part(batch, scored, judging), outcome)
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics(TEST),
@@ -127,6 +132,7 @@ class TrainedUnit:
             ("arc_features", "arc features"),
             ("classes", "classes"),
             ("target_level", "targets"),
+            ("task", "targets"),
         ):
             mine, theirs = getattr(self.shape, name), getattr(found, name)
             if mine != theirs:
