@@ -160,7 +160,7 @@ def test_labels_in_both_directions() -> None:
         ({"graph_ptr": torch.tensor([0, 5, 5])}, "every graph must have a node"),
         ({"graph_ptr": torch.tensor([0, 1, 5])}, "arcs must stay inside their graph"),
         ({"targets": torch.tensor([0, 2])}, "targets must be classes"),
-        ({"targets": torch.tensor([0])}, "targets must be one a graph"),
+        ({"targets": torch.tensor([0])}, "targets must be one per graph"),
         ({"features": torch.full((5, 1), torch.nan)}, "features must be finite"),
         ({"features": torch.ones(5)}, "features must be a matrix"),
         ({"features": torch.ones(5, 1).long()}, "floating point"),

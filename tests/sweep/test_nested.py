@@ -16,10 +16,11 @@ import pytest
 
 import lpgnn_cli as lpgnn
 from lpgnn_cli.cli import main
+from lpgnn_cli.metrics import ACCURACY
 from lpgnn_cli.runfolder import FINISHED, Rule, RunFolder, RunRecord, Unit, UnitResult
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweeps.board import Board
-from lpgnn_cli.sweeps.jobs import Job
+from lpgnn_cli.sweeps.jobs import Job, read_table
 from lpgnn_cli.sweeps.nested import choose, summary_of
 
 WORDS = (
@@ -88,7 +89,7 @@ def test_each_outer_fold_chooses_by_its_own_inner_parts(runs: Path) -> None:
     folds = choose(board)
     assert [(f.fold, f.chosen.job.number) for f in folds] == [(0, 0), (1, 1)]
     assert [f.inner for f in folds] == pytest.approx([0.8, 0.7])
-    assert summary_of(folds) == {}, "nothing to report before the choices were trained again"
+    assert summary_of(folds, ACCURACY) == {}, "no choice was trained again yet"
     board.views[second.key].state = "interrupted"
     assert choose(board) == [], "no choice before all have been tried"
 
@@ -133,14 +134,9 @@ def test_a_sweep_selects_assesses_and_reports(
     assert "inner validation ▾" in said
     assert f"{100 * fmean(accuracies):.1f} ± " in said.split("nested   ")[1]
     # The job that assesses is an ordinary run of one outer fold with its seeds.
-    table = [
-        Job(**{**row, "overrides": ()}) for row in json.loads((folder / "jobs.json").read_text())
-    ]
-    again = [job for job in table if job.fold == 1]
-    assert [u.name for u in again[0].run.read_record().units] == [
-        "fold-01-seed-0",
-        "fold-01-seed-1",
-    ]
+    (again,) = (job for job in read_table(folder) if job.fold == 1)
+    units = [unit.name for unit in again.run.read_record().units]
+    assert units == ["fold-01-seed-0", "fold-01-seed-1"]
     # The same command computes nothing anew and says the same.
     before = {path: path.stat().st_mtime_ns for path in runs.glob("sweep/jobs/*/run.json")}
     assert main(["sweep", *WORDS]) == 0

@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.distinct import DistinctRows
@@ -28,7 +29,8 @@ class GraphBatch:
 
     Arc a goes from u = `arcs.source[a]` to v = `arcs.target[a]`: `arc_in[a]` is its own label
     l_(u,v) and `arc_out[a]` that of the opposite arc l_(v,u), zeros where there is none. Both
-    directions of an undirected edge are arcs. Targets are one class per graph or per node.
+    directions of an undirected edge are arcs. Targets are one class per graph or per node; or a row
+    of 0 and 1 where they may have several labels, or of numbers, with `num_classes` columns.
     """
 
     features: Tensor
@@ -100,6 +102,11 @@ class GraphBatch:
             target_level=first.target_level,
             num_classes=first.num_classes,
         )
+
+    @property
+    def task(self) -> str:
+        """Whether targets are classes, labels or numbers."""
+        return task_of(self.targets)
 
     @property
     def num_nodes(self) -> int:
@@ -286,11 +293,22 @@ class GraphBatch:
             "source_ptr must count the arcs out of nodes",
         )
         size = g if self.target_level == "graph" else n
-        _require(self.targets.shape == (size,), f"targets must be one a {self.target_level}")
-        _require(
-            size == 0 or 0 <= int(self.targets.min()) <= int(self.targets.max()) < self.num_classes,
-            "targets must be classes 0 to num_classes - 1",
-        )
+        self._validate_targets(size)
+
+    def _validate_targets(self, size: int) -> None:
+        targets, task = self.targets, self.task
+        _require(len(targets) == size, f"targets must be one per {self.target_level}")
+        if task == CLASSES:
+            _require(
+                size == 0 or 0 <= int(targets.min()) <= int(targets.max()) < self.num_classes,
+                "targets must be classes 0 to num_classes - 1",
+            )
+            return
+        _require(targets.shape == (size, self.num_classes), "targets must be rows of one length")
+        if task == LABELS:
+            _require(bool(((targets == 0) | (targets == 1)).all()), "labels must be 0 or 1")
+        else:
+            _require(bool(targets.isfinite().all()), "targets must be finite")
 
     def fingerprint(self) -> str:
         """sha256 over names, types, shapes and little-endian bytes: the same on every platform."""

@@ -25,6 +25,7 @@ from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.nested_splits import outer_folds
 from lpgnn_cli.data.public_splits import PUBLIC, public_splits
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import CLASSES
 
 Indices = npt.NDArray[np.int64]
 
@@ -129,9 +130,9 @@ def _read_index(path: Path, graphs: int) -> list[Indices]:
 
 
 def _strata(dataset: Dataset) -> Indices:
-    """The class of each graph; graphs whose nodes are the targets are all of one stratum."""
+    """The class of each graph; graphs that have none are all of one stratum."""
     batch = dataset.batch
-    if batch.target_level == "graph":
+    if batch.target_level == "graph" and batch.task == CLASSES:
         return batch.targets.cpu().numpy()
     return np.zeros(batch.num_graphs, dtype=np.int64)
 
@@ -215,6 +216,11 @@ def _transductive(protocol: TransductiveConfig, dataset: Dataset, seed: int) -> 
     if protocol.supervised_per_class is None:
         everyone = torch.arange(batch.num_nodes)
         return [Split(train=everyone, test=everyone)]
+    if batch.task != CLASSES:
+        raise UserError(
+            f"protocol.supervised_per_class is for classes, and {dataset.name} has {batch.task}: "
+            "choose protocol=masks."
+        )
     wanted = protocol.supervised_per_class
     targets = batch.targets.cpu().numpy()
     _check_smallest(
@@ -232,7 +238,9 @@ def _masks(protocol: MasksConfig, dataset: Dataset, seed: int) -> list[Split]:
     _check_level(dataset)
     if protocol.validation is not None and protocol.test is not None:
         nodes = torch.arange(dataset.batch.num_nodes) if dataset.scored is None else dataset.scored
-        strata = dataset.batch.targets[nodes].cpu().numpy()
+        strata = np.zeros(len(nodes), dtype=np.int64)
+        if dataset.batch.task == CLASSES:
+            strata = dataset.batch.targets[nodes].cpu().numpy()
         drawn = [
             _holdout(dataset, strata, protocol.validation, protocol.test, seed + fold)
             for fold in range(protocol.folds or 1)

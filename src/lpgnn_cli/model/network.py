@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.mlp import normalisation
 from lpgnn_cli.model.readout import Readout
 from lpgnn_cli.model.transitions import Transition, build_transition
@@ -24,6 +25,7 @@ class DataShape:
     target_level: str
     # The mean number of nodes of a graph.
     nodes: float
+    task: str = CLASSES
 
     @classmethod
     def of(cls, batch: GraphBatch) -> DataShape:
@@ -33,6 +35,7 @@ class DataShape:
             classes=batch.num_classes,
             target_level=batch.target_level,
             nodes=batch.num_nodes / max(1, batch.num_graphs),
+            task=batch.task,
         )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from dataclasses import dataclass, field
 
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import metric_text
-from lpgnn_cli.metrics import larger_is_better
+from lpgnn_cli.metrics import ACCURACY, Metric, larger_is_better
 from lpgnn_cli.runfolder import FINISHED, RUNNING
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweeps.jobs import PENDING, Job, read_record
@@ -99,7 +99,12 @@ class Board:
 
     def metric_name(self) -> str:
         """What jobs are sorted by, as it is stored."""
-        return metric_of(self.metric)
+        return metric_of(self.metric, self.judge())
+
+    def judge(self) -> Metric:
+        """What the runs are judged by."""
+        done = self.of_state(FINISHED)
+        return done[0].summary.metric if done else ACCURACY
 
     def larger_is_better(self) -> bool:
         return larger_is_better(self.metric_name())
@@ -113,8 +118,8 @@ def _refresh(view: View) -> None:
             return
         record = read_record(run)
         view.summary = RunSummary.read(run)
-    except (OSError, json.JSONDecodeError):
+    except (OSError, UserError):
         return  # not there yet, or a shared folder in the midst of an update: next time
     assert record is not None
-    view.stamp, view.state, view.reason = stamp, record.actual_state(), record.reason
+    view.stamp, view.state, view.reason = stamp, run.actual_state(record), record.reason
     view.started = record.started

@@ -15,13 +15,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.formatting import count, duration, metric_mean_std, one_line, per_cent
+from lpgnn_cli.formatting import count, duration, metric_mean_std, metric_text, one_line
 from lpgnn_cli.metrics import mean_of, std_of
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
-from lpgnn_cli.sweeps.nested import NESTED_ACCURACY, choose
+from lpgnn_cli.sweeps.nested import NESTED, choose
 from lpgnn_cli.sweeps.nested import summary_of as nested_summary
 
 POLL_SECONDS = 0.5
@@ -155,25 +155,27 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
 
 def _show_nested(board: Board, axes: Sequence[str], console: Console) -> None:
     """What every outer fold has chosen, and the figure of all of them."""
-    folds = choose(board)
+    folds, judge = choose(board), board.judge()
     if not folds:
         return
-    write_plain(console, "\nchoice of each outer fold, and its accuracy on the test part from zero")
+    write_plain(
+        console, f"\nchoice of each outer fold, and its {judge.title} on the test part from zero"
+    )
     rows = [
         [
             str(outer.fold),
             str(outer.chosen.job.number),
             *(outer.chosen.job.values.get(axis, "") for axis in axes),
-            per_cent(outer.inner),
-            per_cent(outer.accuracy),
+            metric_text(judge.name, outer.inner),
+            metric_text(judge.name, outer.figure),
         ]
         for outer in folds
     ]
     _print_table(console, ["fold", "job", *axes, "inner validation", "test"], rows)
-    stored = nested_summary(folds)
+    stored = nested_summary(folds, judge)
     if stored:
-        mean, std = stored[mean_of(NESTED_ACCURACY)], stored[std_of(NESTED_ACCURACY)]
-        text = metric_mean_std(NESTED_ACCURACY, mean, std, len(folds))
+        name = f"{NESTED}/{judge.name}"
+        text = metric_mean_std(name, stored[mean_of(name)], stored[std_of(name)], len(folds))
         write_plain(console, f"\nnested   {text} over {len(folds)} outer folds")
 
 
