@@ -25,9 +25,8 @@ from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# What the fork server imports, once for all units; every optimiser imports torch._dynamo. What is
-# not installed is passed over.
-PRELOADED = [__name__, "torch._dynamo", "lpgnn_cli.ops.arc_kernels"]
+# What the fork server imports, once for all units; what is not installed is passed over.
+PRELOADED = [__name__, "lpgnn_cli.ops.arc_kernels"]
 
 
 class StopFlag:
