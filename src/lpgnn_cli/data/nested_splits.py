@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from lpgnn_cli.config.training import NestedConfig
 from lpgnn_cli.data.public_splits import split_folders
+from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
 
 Indices = npt.NDArray[np.int64]
@@ -63,16 +64,15 @@ def count_folds(protocol: NestedConfig, name: str) -> int:
 def _draw(
     protocol: NestedConfig, strata: Indices, seed: int
 ) -> Iterator[tuple[Indices, list[tuple[Indices, Indices]]]]:
-    from sklearn.model_selection import StratifiedKFold
-
-    folds = StratifiedKFold(protocol.folds, shuffle=True, random_state=seed)
-    for fold, (train, test) in enumerate(folds.split(np.zeros(strata.size), strata)):
+    tested_in = stratified_folds(strata, protocol.folds, seed)
+    for fold in range(protocol.folds):
+        test, train = np.flatnonzero(tested_in == fold), np.flatnonzero(tested_in != fold)
         if protocol.inner_folds is None:
             yield test, [hold_out(train, strata, protocol.validation, seed + fold)]
             continue
-        inner = StratifiedKFold(protocol.inner_folds, shuffle=True, random_state=seed + fold)
-        parts = inner.split(np.zeros(train.size), strata[train])
-        yield test, [(train[kept], train[held]) for kept, held in parts]
+        held_in = stratified_folds(strata[train], protocol.inner_folds, seed + fold)
+        inner = range(protocol.inner_folds)
+        yield test, [(train[held_in != k], train[held_in == k]) for k in inner]
 
 
 def hold_out(members: Indices, strata: Indices, share: float, seed: int) -> tuple[Indices, Indices]:

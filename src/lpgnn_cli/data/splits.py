@@ -24,6 +24,7 @@ from lpgnn_cli.data.batch import hash_tensor
 from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.nested_splits import outer_folds
 from lpgnn_cli.data.public_splits import PUBLIC, public_splits
+from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES
 
@@ -138,14 +139,15 @@ def _strata(dataset: Dataset) -> Indices:
 
 
 def _kfold(protocol: KFoldConfig, dataset: Dataset, seed: int) -> list[Split]:
-    from sklearn.model_selection import StratifiedKFold
-
     strata = _strata(dataset)
     _check_smallest(dataset, strata, protocol.folds, f"protocol.folds={protocol.folds}")
-    folds = StratifiedKFold(protocol.folds, shuffle=True, random_state=seed)
+    fold_of_graph = stratified_folds(strata, protocol.folds, seed)
     return [
-        Split(torch.from_numpy(train), torch.from_numpy(test))
-        for train, test in folds.split(np.zeros(strata.size), strata)
+        Split(
+            torch.from_numpy(np.flatnonzero(fold_of_graph != fold)),
+            torch.from_numpy(np.flatnonzero(fold_of_graph == fold)),
+        )
+        for fold in range(protocol.folds)
     ]
 
 
