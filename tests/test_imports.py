@@ -62,7 +62,7 @@ def test_the_tree_as_it_is_passes(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "statement", "wrong"),
     [
-        ("config/fields.py", "import lpgnn_cli.sweeps.jobs", ("config", "sweep")),
+        ("config/fields.py", "import lpgnn_cli.sweeps.jobs", ("config", "sweeps")),
         ("data/batch.py", "from lpgnn_cli.training import fit", ("data", "training")),
         ("model/mlp.py", "import lpgnn_cli.training.fit", ("model", "training")),
         ("training/fit.py", "import lpgnn_cli.tracking.state", ("training", "tracking")),

@@ -140,6 +140,7 @@ def test_rules_are_stored_as_these_words(tmp_path: Path) -> None:
         "LAST_EPOCH": "last epoch",
         "VALIDATION_LOSS": "validation loss",
         "VALIDATION_ACCURACY": "validation accuracy",
+        "VALIDATION_METRIC": "validation metric",
         "ALL_SUPERVISED": "train accuracy: all nodes are supervised",
         "BEST_MEAN_EPOCH": "best mean epoch",
         "BEST_OWN_EPOCH": "best epoch of each fold",

@@ -1,8 +1,9 @@
 """What is measured, and how each metric is named, compared and shown.
 
-A new metric is one entry of METRICS. Where it is computed from class scores (`of_scores`),
-`measure` gives it for every part in every epoch, and it reaches metrics.csv, MLflow, summary.json,
-the curves, the closing table and `sweep.metric=` without being named anywhere else.
+A new metric is one entry of METRICS. Where it is computed from scores (`of_scores`), `measure`
+gives it for every part in every epoch, or only where `metric=` asks for it, and it reaches
+metrics.csv, MLflow, summary.json, the curves, the closing table and `sweep.metric=` without being
+named anywhere else.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # who only reads what was measured needs no torch
     from torch import Tensor
 
 TRAIN, VAL, TEST = PARTS = ("train", "val", "test")
+# What there is to learn: one class per item, several labels per item, or numbers.
+CLASSES, LABELS, NUMBERS = TASKS = ("classes", "labels", "numbers")
 # What is learnt of a trained unit once: it has no epochs.
 INFERENCE = "inference"
 # Columns of metrics.csv that say when a row was computed.
@@ -33,6 +36,9 @@ class Metric:
     in_per_cent: bool = False
     parts: tuple[str, ...] = PARTS
     of_scores: Callable[[Tensor, Tensor], Tensor] | None = None
+    # Which targets it is for, and whether it is computed only where it is asked for.
+    tasks: tuple[str, ...] = (CLASSES,)
+    on_demand: bool = False
 
     def on(self, part: str, layer: int | None = None) -> str:
         """As it is logged: `test/accuracy`, `train/layer0/violation_mean`."""
@@ -51,6 +57,44 @@ def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
     return hits / targets.new_tensor(targets.numel(), dtype=precision(targets))
 
 
+def label_accuracy(scores: Tensor, targets: Tensor) -> Tensor:
+    """The share of all labels of all items that are right."""
+    return ((scores > 0) == targets.bool()).to(precision(scores)).mean()
+
+
+def mean_absolute_error(scores: Tensor, targets: Tensor) -> Tensor:
+    return (scores - targets).to(precision(scores)).abs().mean()
+
+
+def determination(scores: Tensor, targets: Tensor) -> Tensor:
+    """1 minus the squared errors over those of the mean, averaged over the columns."""
+    scores, targets = scores.to(precision(scores)), targets.to(precision(scores))
+    errors = (scores - targets).square().sum(0)
+    spread = (targets - targets.mean(0)).square().sum(0)
+    # A column that never changes cannot be explained, only be hit or missed.
+    share = (errors / spread.clamp(min=1e-300)).where(spread > 0, (errors > 0).to(errors))
+    return 1 - share.mean()
+
+
+def task_of(targets: Tensor) -> str:
+    """What there is to learn, from the targets alone."""
+    if targets.is_floating_point():
+        return NUMBERS
+    return CLASSES if targets.ndim == 1 else LABELS
+
+
+def from_scikit(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """One of `lpgnn_cli.scikit`, which imports what names alone do not need."""
+
+    def compute(scores: Tensor, targets: Tensor) -> Tensor:
+        from lpgnn_cli import scikit
+
+        value: Tensor = getattr(scikit, name)(scores, targets)
+        return value
+
+    return compute
+
+
 def precision(like: Tensor) -> torch.dtype:
     """Double precision for metrics, where the device has it."""
     import torch
@@ -61,6 +105,43 @@ def precision(like: Tensor) -> torch.dtype:
 ACCURACY = Metric(
     "accuracy", "accuracy", larger_is_better=True, in_per_cent=True, of_scores=accuracy
 )
+LABEL_ACCURACY = Metric(
+    "label_accuracy",
+    "accuracy of labels",
+    larger_is_better=True,
+    in_per_cent=True,
+    of_scores=label_accuracy,
+    tasks=(LABELS,),
+)
+MAE = Metric("mae", "mean absolute error", of_scores=mean_absolute_error, tasks=(NUMBERS,))
+R2 = Metric(
+    "r2",
+    "R²",
+    larger_is_better=True,
+    of_scores=determination,
+    tasks=(NUMBERS,),
+    on_demand=True,
+)
+BALANCED_ACCURACY, MACRO_F1, MICRO_F1, ROC_AUC, AVERAGE_PRECISION = SCIKIT = tuple(
+    Metric(
+        name,
+        title,
+        larger_is_better=True,
+        in_per_cent=True,
+        of_scores=from_scikit(name),
+        tasks=tasks,
+        on_demand=True,
+    )
+    for name, title, tasks in (
+        ("balanced_accuracy", "balanced accuracy", (CLASSES,)),
+        ("macro_f1", "macro F1", (CLASSES, LABELS)),
+        ("micro_f1", "micro F1", (CLASSES, LABELS)),
+        ("roc_auc", "ROC AUC", (CLASSES, LABELS)),
+        ("average_precision", "average precision", (CLASSES, LABELS)),
+    )
+)
+# What a run is judged by, where neither `metric=` nor the dataset says it.
+BY_TASK = {CLASSES: ACCURACY, LABELS: MICRO_F1, NUMBERS: MAE}
 LOSS = Metric("loss", "loss")
 LAGRANGIAN = Metric("lagrangian", "Lagrangian", parts=(TRAIN,))
 VIOLATION_MEAN = Metric("violation_mean", "mean violation")
@@ -80,6 +161,10 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         ACCURACY,
+        *SCIKIT,
+        LABEL_ACCURACY,
+        MAE,
+        R2,
         LOSS,
         LAGRANGIAN,
         VIOLATION_MEAN,
@@ -96,14 +181,31 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def measure(scores: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Every metric that class scores have, by name."""
-    return {m.name: m.of_scores(scores, targets) for m in METRICS.values() if m.of_scores}
+def measure(scores: Tensor, targets: Tensor, asked: str = "") -> dict[str, Tensor]:
+    """Every metric that such scores have, by name; those on demand only if they are asked for."""
+    task = task_of(targets)
+    return {
+        m.name: m.of_scores(scores, targets)
+        for m in METRICS.values()
+        if m.of_scores and task in m.tasks and (m.name == asked or not m.on_demand)
+    }
 
 
 def score_metrics() -> list[Metric]:
-    """The metrics that class scores have: those that a run reports as its result."""
+    """The metrics that scores have: those that a run reports as its result."""
     return [metric for metric in METRICS.values() if metric.of_scores]
+
+
+def leading(names: Container[str]) -> Metric:
+    """What a run is judged by, of the metrics that it has: one on demand was asked for."""
+    known = [metric for metric in score_metrics() if metric.name in names]
+    asked = [metric for metric in known if metric.on_demand]
+    return (asked or known or [ACCURACY])[0]
+
+
+def leading_on(part: str, names: Container[str]) -> Metric:
+    """The same of logged names, such as `test/roc_auc`."""
+    return leading({metric.name for metric in score_metrics() if metric.on(part) in names})
 
 
 def mean_of(name: str) -> str:

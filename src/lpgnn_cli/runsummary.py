@@ -18,6 +18,8 @@ from lpgnn_cli.metrics import (
     PATH_FREE,
     TRAIN,
     VIOLATION_MEAN,
+    Metric,
+    leading,
     mean_of,
     score_metrics,
     std_of,
@@ -55,6 +57,16 @@ class Selection:
     def accuracy(self) -> MeanStd:
         return self.metrics.get(ACCURACY.name, MeanStd())
 
+    @property
+    def metric(self) -> Metric:
+        """What the run is judged by."""
+        return leading(self.metrics)
+
+    @property
+    def figure(self) -> MeanStd:
+        """In that metric."""
+        return self.metrics.get(self.metric.name, MeanStd())
+
     def to_dict(self, prefix: str) -> dict[str, float]:
         """`prefix` is what the stored names begin with."""
         stored: dict[str, float] = {}
@@ -80,10 +92,7 @@ class Selection:
 HONEST_ACCURACY = mean_of(f"{HONEST}/{ACCURACY.name}")
 OPTIMISTIC_ACCURACY = mean_of(f"{OPTIMISTIC}/{ACCURACY.name}")
 HONEST_STD = std_of(f"{HONEST}/{ACCURACY.name}")
-OPTIMISTIC_STD = std_of(f"{OPTIMISTIC}/{ACCURACY.name}")
 PERSISTENT_ACCURACY = mean_of(f"{PERSISTENT}/{ACCURACY.name}")
-BEST_FROM_ZERO_ACCURACY = mean_of(f"{OPTIMISTIC_FROM_ZERO}/{ACCURACY.name}")
-PER_FOLD_MAXIMUM_ACCURACY = mean_of(f"{PER_FOLD_MAXIMUM}/{ACCURACY.name}")
 HONEST_RULE = f"{HONEST}/rule"
 HONEST_EPOCH = mean_of(f"{HONEST}/epoch")
 BEST_EPOCH = f"{OPTIMISTIC}/best_epoch"
@@ -127,6 +136,11 @@ class RunSummary:
     inference: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def metric(self) -> Metric:
+        """What the run is judged by."""
+        return leading(self.honest.metrics or self.optimistic.metrics or self.train)
+
+    @property
     def best_epoch(self) -> int | None:
         """The epoch that is best on average over all units."""
         epoch = self.optimistic.epoch
@@ -140,13 +154,14 @@ class RunSummary:
 
     @property
     def from_zero_minus_persistent(self) -> float:
-        """In accuracy, at the honest epochs; NaN where no states persist."""
-        return self.honest.accuracy.mean - self.persistent.accuracy.mean
+        """In the metric of the run, at the honest epochs; NaN where no states persist."""
+        return self.honest.figure.mean - self.persistent.figure.mean
 
     @property
     def states_disagree(self) -> bool:
         """Whether the states of training promise another accuracy than a user will find."""
-        return abs(self.from_zero_minus_persistent) > AGREEMENT + 1e-9
+        # What is no share has no natural size of a difference.
+        return self.metric.in_per_cent and (abs(self.from_zero_minus_persistent) > AGREEMENT + 1e-9)
 
     @property
     def all_supervised(self) -> bool:

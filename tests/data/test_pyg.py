@@ -70,9 +70,26 @@ def test_what_cannot_be_taken(pyg: Any) -> None:
     for graphs, sentence in (
         ([], "at least one graph"),
         ([graph(None)], "a graph has no y"),
-        ([graph(torch.tensor([0.5]))], "not numbers to regress on"),
-        ([graph(torch.tensor([-1]))], "classes from 0"),
-        ([graph(torch.tensor([0, 1, 0]))], "one class per graph or one per node"),
+        ([graph(torch.tensor([float("nan")]))], "no finite number"),
+        ([graph(torch.tensor([-1]))], "a negative class"),
+        ([graph(torch.tensor([0, 1, 0]))], "one value, or one row of them, per graph or per node"),
+        ([graph(torch.zeros(1, 2)), graph(torch.zeros(1, 3))], "numbers of columns in y"),
     ):
         with pytest.raises(ValueError, match=sentence):
             from_pyg(graphs)
+
+
+def test_targets_of_every_kind(pyg: Any) -> None:
+    arcs = torch.tensor([[0, 1], [1, 0]])
+
+    def batch(*targets: torch.Tensor) -> Any:
+        graphs = [pyg.data.Data(edge_index=arcs, num_nodes=2, y=y) for y in targets]
+        return from_pyg(graphs)
+
+    numbers = batch(torch.tensor([0.5]), torch.tensor([2.0]))
+    assert (numbers.task, numbers.target_level, numbers.num_classes) == ("numbers", "graph", 1)
+    rows = batch(torch.tensor([[0.5, 1.0, 3.0]]), torch.tensor([[2.0, 0.0, 1.0]]))
+    assert (rows.task, rows.target_level, rows.num_classes) == ("numbers", "graph", 3)
+    labels = batch(torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]))
+    assert (labels.task, labels.target_level, labels.num_classes) == ("labels", "node", 3)
+    assert batch(torch.tensor([0.5, 0.1])).target_level == "node"

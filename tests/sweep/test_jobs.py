@@ -26,12 +26,11 @@ from lpgnn_cli.sweeps.jobs import (
     Job,
     fail,
     is_to_run,
-    lock_of,
     read_notes,
     state_of,
 )
 from lpgnn_cli.sweeps.leaderboard import command_line, effect_title, effects
-from lpgnn_cli.sweeps.objective import objective
+from lpgnn_cli.sweeps.objective import objective, search_value
 from lpgnn_cli.sweeps.session import default_name, swept_overrides
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
@@ -107,7 +106,7 @@ def test_a_job_is_the_train_run_that_repeats_it(job: Job) -> None:
 def test_running_without_a_process_is_interrupted(job: Job) -> None:
     assert state_of(job.run) == (PENDING, "")
     run = set_state(job, RUNNING)
-    with lock_of(run):
+    with run.held():
         assert state_of(run)[0] == RUNNING
     assert state_of(run)[0] == INTERRUPTED
     assert is_to_run(run, retries=0, retry_failed=False)
@@ -160,6 +159,10 @@ def test_the_objective_is_honest_unless_another_is_asked_for() -> None:
     assert objective(RunSummary.from_dict(summary), "auto") == 0.8
     assert objective(RunSummary.from_dict(by_validation), "auto") == 0.8
     assert objective(RunSummary.from_dict(summary), "cv/accuracy_mean") == 0.9
+    assert search_value(RunSummary.from_dict(summary), "auto") == 0.8
+    errors = RunSummary.from_dict({"honest/mae_mean": 0.3})
+    assert (objective(errors, "auto"), search_value(errors, "auto")) == (0.3, -0.3)
+    assert search_value(errors, "honest/mae_mean") == 0.3, "a search knows that this is an error"
 
 
 def test_an_effect_on_an_optimistic_figure_is_labelled() -> None:

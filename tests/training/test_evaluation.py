@@ -15,7 +15,7 @@ from lpgnn_cli.propagation import Outcome
 from lpgnn_cli.propagation.solvers import graph_violation
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.evaluation import Evaluation, to_floats, violation
-from lpgnn_cli.training.predictions import COLUMNS, write_predictions
+from lpgnn_cli.training.predictions import write_predictions
 
 from .conftest import MakeBatch, MakeConfig, MakeLearner
 
@@ -80,7 +80,9 @@ def test_predictions_of_graphs(graphs, tmp_path):
     scores = torch.tensor([[2.0, 0.0], [1.0, 0.0]])
     write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), scores, RESIDUALS))
     first, second = read(tmp_path / "p.csv")
-    assert tuple(first) == COLUMNS
+    names = ["item", "target", "predicted", "probability", "violation"]
+    assert list(first) == [*names, "probability_0", "probability_1"]
+    assert float(second["probability_1"]) == pytest.approx(1 / (1 + math.exp(1)))
     assert [first[k] for k in ("item", "target", "predicted")] == ["0", "0", "0"]
     assert [second[k] for k in ("item", "target", "predicted")] == ["1", "1", "0"]
     assert float(first["probability"]) == pytest.approx(1 / (1 + math.exp(-2)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.targets import Judging
 from lpgnn_cli.training.closing import solve_metrics
 from lpgnn_cli.training.parts import place
 from lpgnn_cli.training.scoring import TrainedUnit
@@ -26,4 +27,5 @@ def infer(trained: TrainedUnit, batch: GraphBatch) -> Answer:
     placed = place(trained.scaler.apply(batch), trained.config, trained.device)
     outcome, stats = trained.infer(placed)
     states = [x.detach().cpu() for x in outcome.states]
-    return Answer(outcome.scores.detach().cpu(), states, solve_metrics(stats))
+    scores = Judging(units=trained.units).in_units(outcome.scores.detach().cpu())
+    return Answer(scores, states, solve_metrics(stats))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.pyg import from_pyg_without_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import CLASSES, LABELS, NUMBERS
+from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.scoring import TrainedUnit
@@ -25,18 +28,21 @@ from lpgnn_cli.training.scoring import TrainedUnit
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What networks say of some graphs: one row per graph, or per node where nodes have classes."""
+    """What networks say of some graphs: one row per graph, or per node where nodes have targets."""
 
-    # (items,) the class of the greatest probability, as an index from 0.
-    classes: Tensor
-    # (items, classes) the mean over the networks.
-    probabilities: Tensor
     # By network, one tensor per layer with one row per node.
     states: dict[str, list[Tensor]]
     # By network, how the test phase went: steps, converged.
     inference: dict[str, dict[str, float]]
     # Graph g has the nodes graph_ptr[g] to graph_ptr[g + 1] - 1.
     graph_ptr: Tensor
+    # (items,) the class of the greatest probability, as an index from 0; of several labels, a row
+    # of 0 and 1.
+    classes: Tensor | None = None
+    # (items, classes) the mean over the networks.
+    probabilities: Tensor | None = None
+    # (items, columns) of numbers, which have no classes: the mean over the networks.
+    values: Tensor | None = None
 
 
 class Model:
@@ -64,13 +70,11 @@ class Model:
         batch = self._encode(graphs)
         with undisturbed():
             answers = {trained.unit.name: infer(trained, batch) for trained in self._units}
-        probabilities = _mean_probabilities(list(answers.values()))
         return Prediction(
-            classes=probabilities.argmax(dim=1),
-            probabilities=probabilities,
             states={name: answer.states for name, answer in answers.items()},
             inference={name: answer.inference for name, answer in answers.items()},
             graph_ptr=batch.graph_ptr,
+            **_answer(self._units[0].shape.task, list(answers.values())),
         )
 
     def __repr__(self) -> str:
@@ -84,13 +88,8 @@ class Model:
     def _encode(self, graphs: Any) -> GraphBatch:
         trained = self._units[0]
         shape, config = trained.shape, trained.config.dataset
-        level: TargetLevel = "graph" if shape.target_level == "graph" else "node"
-        if isinstance(graphs, GraphBatch):
-            size = graphs.num_graphs if level == "graph" else graphs.num_nodes
-            targets = torch.zeros(size, dtype=torch.int64)
-            batch = graphs.to("cpu").with_targets(targets, level, shape.classes)
-        else:
-            batch = from_pyg_without_targets(graphs, level, shape.classes)
+        given = graphs if isinstance(graphs, GraphBatch) else from_pyg_without_targets(graphs)
+        batch = _unanswered(given.to("cpu"), shape)
         vocabulary = Vocabulary.from_dict(trained.content["vocabulary"])
         encoded = encode(config, batch, vocabulary).batch
         found = (encoded.features.shape[1] - config.positional, encoded.arc_in.shape[1])
@@ -125,5 +124,23 @@ def load(
     return Model([TrainedUnit(file, None, where) for file in files])
 
 
-def _mean_probabilities(answers: list[Answer]) -> Tensor:
-    return torch.stack([answer.scores.softmax(dim=1) for answer in answers]).mean(dim=0)
+def _unanswered(batch: GraphBatch, shape: DataShape) -> GraphBatch:
+    """With targets of the right kind, all zero: nobody looks at them."""
+    level: TargetLevel = "graph" if shape.target_level == "graph" else "node"
+    size = batch.num_graphs if level == "graph" else batch.num_nodes
+    if shape.task == CLASSES:
+        targets = torch.zeros(size, dtype=torch.int64)
+    else:
+        dtype = torch.int64 if shape.task == LABELS else torch.float32
+        targets = torch.zeros(size, shape.classes, dtype=dtype)
+    return batch.with_targets(targets, level, shape.classes)
+
+
+def _answer(task: str, answers: list[Answer]) -> dict[str, Tensor]:
+    """The fields of a prediction that its targets have, as means over the networks."""
+    if task == NUMBERS:
+        return {"values": torch.stack([answer.scores for answer in answers]).mean(dim=0)}
+    squash = torch.sigmoid if task == LABELS else partial(torch.softmax, dim=1)
+    probabilities = torch.stack([squash(answer.scores) for answer in answers]).mean(dim=0)
+    found = (probabilities > 0.5).long() if task == LABELS else probabilities.argmax(dim=1)
+    return {"classes": found, "probabilities": probabilities}

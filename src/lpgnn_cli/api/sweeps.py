@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 from rich.console import Console
 
 from lpgnn_cli.api.graphs import with_stored_graphs
@@ -25,9 +25,11 @@ from lpgnn_cli.config.compose import check_overrides, make_loader
 from lpgnn_cli.formatting import count, per_cent
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.runsummary import HONEST_ACCURACY
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import read_table
 from lpgnn_cli.sweeps.leaderboard import ranked
+from lpgnn_cli.sweeps.nested import NESTED, OuterFold, choose
 from lpgnn_cli.sweeps.objective import AUTO
 from lpgnn_cli.sweeps.session import Session
 
@@ -36,7 +38,8 @@ from lpgnn_cli.sweeps.session import Session
 class Row:
     """One job: its values on the axes, and what came of it.
 
-    `accuracy` is the honest one, as a fraction; `value` is what the sweep is sorted by.
+    `accuracy` is the honest one, as a fraction, or whatever else the runs are judged by; `value` is
+    what the sweep is sorted by.
     """
 
     settings: dict[str, Any]
@@ -51,17 +54,38 @@ class Row:
         return Run(self.folder)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What one outer fold of `protocol="nested"` has chosen by `inner`, the accuracy on its
+    validation parts, and the accuracy of that on its test part, both as fractions."""
+
+    fold: int
+    settings: dict[str, Any]
+    inner: float
+    accuracy: float
+
+
 class Sweep:
-    """The leaderboard of a sweep, the best job first, those that did not finish last."""
+    """The leaderboard of a sweep, the best job first, those that did not finish last.
+
+    `choices` are those of the outer folds under `protocol="nested"`.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = RunFolder.open(Path(folder).absolute()).path
-        config = OmegaConf.load(RunFolder(self.folder).config_path)
-        board = Board(str(OmegaConf.select(config, "sweep.metric", default=AUTO)))
+        config = read_flat_config(RunFolder(self.folder).config_path)
+        board = Board(config.get("sweep.metric", AUTO))
         board.add(read_table(self.folder))
         board.refresh()
         self.metric = board.metric_name()
         self.rows = [_row(board, view) for view in ranked(board)]
+        is_nested = config.get("protocol.name") == NESTED
+        self.choices = [_choice(outer) for outer in choose(board)] if is_nested else []
+
+    @property
+    def accuracy(self) -> float:
+        """Under `protocol="nested"`, the mean over the outer folds; else not a number."""
+        return fmean(c.accuracy for c in self.choices) if self.choices else math.nan
 
     @property
     def best(self) -> Row | None:
@@ -126,11 +150,15 @@ def _row(board: Board, view: View) -> Row:
     return Row(
         settings=_values(view.job.values),
         state=view.state,
-        accuracy=view.summary.honest.accuracy.mean if view.state == FINISHED else math.nan,
+        accuracy=view.summary.honest.figure.mean if view.state == FINISHED else math.nan,
         value=board.value(view),
         folder=view.job.run.path,
         reason=view.reason,
     )
+
+
+def _choice(outer: OuterFold) -> Choice:
+    return Choice(outer.fold, _values(outer.chosen.job.values), outer.inner, outer.figure)
 
 
 def _values(words: dict[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import CLASSES, NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,12 +114,10 @@ def _prepare(name: str, settings: Sequence[str]) -> None:
 
 
 def _describe(name: str, settings: Sequence[str]) -> None:
-    import torch
 
     dataset = _load(name, settings)
     batch = dataset.batch
     targets = batch.targets if dataset.scored is None else batch.targets[dataset.scored]
-    classes = torch.bincount(targets, minlength=batch.num_classes).tolist()
     features = batch.features.shape[1]
     sizes, degrees = batch.graph_ptr.diff(), batch.arcs.in_degree
     isolated = int(((degrees == 0) & (batch.arcs.source_ptr.diff() == 0)).sum())
@@ -127,8 +126,7 @@ def _describe(name: str, settings: Sequence[str]) -> None:
         "components": f"{components(batch):,}",
         "nodes": f"{batch.num_nodes:,} ({isolated:,} without arcs)",
         "arcs": f"{batch.num_arcs:,}",
-        "targets": f"{batch.num_classes} classes of {batch.target_level}s "
-        f"({', '.join(f'{count:,}' for count in classes)})",
+        "targets": _targets(batch, targets),
         **_splits(dataset),
         "features": f"{features} ({int(dataset.continuous.sum())} continuous, "
         f"{dataset.positional} positional)",
@@ -138,6 +136,17 @@ def _describe(name: str, settings: Sequence[str]) -> None:
     width = max(map(len, lines)) + 2
     _print(dataset.name, *(f"  {key:<{width}}{value}" for key, value in lines.items()))
     _print("", "nodes of a graph", *histogram(sizes), "", "arcs into a node", *histogram(degrees))
+
+
+def _targets(batch: GraphBatch, targets: Tensor) -> str:
+    import torch
+
+    title = f"{batch.num_classes} {batch.task} of {batch.target_level}s"
+    if batch.task == NUMBERS:
+        return f"{title} ({targets.min():.4g} to {targets.max():.4g})"
+    of_classes = batch.task == CLASSES
+    counts = torch.bincount(targets, minlength=batch.num_classes) if of_classes else targets.sum(0)
+    return f"{title} ({', '.join(f'{count:,}' for count in counts.tolist())})"
 
 
 def _splits(dataset: Dataset) -> dict[str, str]:

@@ -35,7 +35,7 @@ from lpgnn_cli.training.scoring import Score, TrainedUnit
 
 
 def run(config: EvalConfig) -> float:
-    """Score every unit, and return the mean accuracy."""
+    """Score every unit, and return the mean of the metric that the run is judged by."""
     device = resolve_device(config.device)
     torch.set_num_threads(config.threads or 1)
     uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
@@ -50,17 +50,19 @@ def run(config: EvalConfig) -> float:
             scores.append(trained.score(config.dataset, config.data.root))
 
     folder, record = start_evaluation(config, units, scores, device)
-    for trained, score in zip(units, scores, strict=True):
-        write_score(folder, trained, score)
-    live = tracking.start(config.tracking, folder)
-    summary = summarise_scores(scores)
-    folder.write_summary(summary.to_dict())
-    record.state, record.ended = FINISHED, time.time()
-    folder.write_record(record)
+    with folder.held():
+        claim(folder, record)
+        for trained, score in zip(units, scores, strict=True):
+            write_score(folder, trained, score)
+        live = tracking.start(config.tracking, folder)
+        summary = summarise_scores(scores)
+        folder.write_summary(summary.to_dict())
+        record.state, record.ended = FINISHED, time.time()
+        folder.write_record(record)
     if live is not None:
         live.run_ended(folder, summary.to_dict())
     evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
-    return summary.scored.accuracy.mean
+    return summary.scored.figure.mean
 
 
 def start_evaluation(
@@ -77,12 +79,11 @@ def start_evaluation(
     record.dataset_fingerprint = scores[0].dataset_fingerprint
     if config.dataset is None:
         record.split_fingerprint = units[0].content["split_fingerprint"]
-    claim(folder, record)
     return folder, record
 
 
 def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
-    unit = folder.unit(trained.unit.name)
+    unit = folder.make_unit(trained.unit.name)
     writer = MetricsWriter(unit / "metrics.csv")
     writer.write(trained.epoch, score.metrics)
     writer.close()
@@ -122,7 +123,8 @@ def summarise_scores(scores: list[Score]) -> EvalSummary:
 def _selection(units: Sequence[Mapping[str, float]]) -> Selection:
     metrics = {}
     for metric in score_metrics():
-        if values := [unit[metric.on(TEST)] for unit in units]:
+        name = metric.on(TEST)
+        if values := [unit[name] for unit in units if name in unit]:
             metrics[metric.name] = MeanStd(statistics.fmean(values), statistics.pstdev(values))
     return Selection(Rule.CHECKPOINT, metrics)
 

@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lpgnn_cli.formatting import mean_std
-from lpgnn_cli.metrics import TEST, TRAIN, VIOLATION_MEAN
+from lpgnn_cli.metrics import ACCURACY, TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import runs_root
 from lpgnn_cli.runsummary import (
     HONEST_ACCURACY,
@@ -139,8 +139,12 @@ def _model(run: PastRun) -> str:
 
 
 def _accuracy(selection: Selection) -> str:
-    std = 100 * selection.accuracy.std
-    return mean_std(100 * selection.accuracy.mean, std if math.isfinite(std) else None)
+    figure, scale = selection.figure, 100 if selection.metric.in_per_cent else 1
+    std = scale * figure.std
+    text = mean_std(scale * figure.mean, std if math.isfinite(std) else None)
+    # The title of the column is right for most.
+    unusual = selection.metrics and selection.metric is not ACCURACY
+    return f"{text} {selection.metric.title}" if unusual else text
 
 
 def _violation(summary: RunSummary) -> str:

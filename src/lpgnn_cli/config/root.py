@@ -23,6 +23,7 @@ from lpgnn_cli.config import training as t
 from lpgnn_cli.config.fields import setting
 from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
+from lpgnn_cli.metrics import score_metrics
 
 # Which checkpoint of a unit, as users name them.
 CHECKPOINTS = ("selected", "last", "best_on_test")
@@ -53,6 +54,8 @@ class TrainConfig:
     tf32: bool = setting()
     evaluate_every: int = setting(low=1)
     checkpoint_every: int = setting(low=1, affects_results=False)
+    metric: str = setting(choices=("auto", *(m.name for m in score_metrics())))
+    class_weights: str = setting(choices=("none", "balanced"))
     keep_best_on_test: bool = setting(affects_results=False)
     rescore_mb: int = setting(low=0, affects_results=False)
     on_divergence: str = setting(choices=("stop", "skip_fold", "halve_lr"))
@@ -99,6 +102,7 @@ PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
     "protocol": {
         "_kfold": t.KFoldConfig,
         "_holdout": t.HoldoutConfig,
+        "_nested": t.NestedConfig,
         "_transductive": t.TransductiveConfig,
         "_masks": t.MasksConfig,
     },

@@ -14,12 +14,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.distinct import DistinctRows
 
 TargetLevel = Literal["graph", "node"]
 POWER_ITERATIONS = 60
+# Smaller matrices are multiplied as they are in less time than rows are gathered.
+WORTH_A_TABLE = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class GraphBatch:
 
     Arc a goes from u = `arcs.source[a]` to v = `arcs.target[a]`: `arc_in[a]` is its own label
     l_(u,v) and `arc_out[a]` that of the opposite arc l_(v,u), zeros where there is none. Both
-    directions of an undirected edge are arcs. Targets are one class per graph or per node.
+    directions of an undirected edge are arcs. Targets are one class per graph or per node; or a row
+    of 0 and 1 where they may have several labels, or of numbers, with `num_classes` columns.
     """
 
     features: Tensor
@@ -102,6 +106,11 @@ class GraphBatch:
         )
 
     @property
+    def task(self) -> str:
+        """Whether targets are classes, labels or numbers."""
+        return task_of(self.targets)
+
+    @property
     def num_nodes(self) -> int:
         return self.features.shape[0]
 
@@ -120,9 +129,20 @@ class GraphBatch:
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
     @cached_property
+    def degree(self) -> Tensor:
+        """(N, 1) how many arcs come in, in the precision of the features."""
+        return self.arcs.in_degree.unsqueeze(1).to(self.features.dtype)
+
+    @cached_property
+    def divisor(self) -> Tensor:
+        """(N, 1) the same for means: 1 where no arc comes in."""
+        return self.degree.clamp(min=1)
+
+    @cached_property
     def distinct_features(self) -> DistinctRows | None:
-        """The features, if they have few distinct rows."""
-        return DistinctRows.of(self.features)
+        """The features, if they are large and have few distinct rows."""
+        large = self.features.numel() >= WORTH_A_TABLE
+        return DistinctRows.of(self.features) if large else None
 
     def as_distinct(self, label_NL: Tensor) -> Tensor | DistinctRows:
         """The labels of nodes, by their distinct rows if they are the features and these few."""
@@ -286,11 +306,22 @@ class GraphBatch:
             "source_ptr must count the arcs out of nodes",
         )
         size = g if self.target_level == "graph" else n
-        _require(self.targets.shape == (size,), f"targets must be one a {self.target_level}")
-        _require(
-            size == 0 or 0 <= int(self.targets.min()) <= int(self.targets.max()) < self.num_classes,
-            "targets must be classes 0 to num_classes - 1",
-        )
+        self._validate_targets(size)
+
+    def _validate_targets(self, size: int) -> None:
+        targets, task = self.targets, self.task
+        _require(len(targets) == size, f"targets must be one per {self.target_level}")
+        if task == CLASSES:
+            _require(
+                size == 0 or 0 <= int(targets.min()) <= int(targets.max()) < self.num_classes,
+                "targets must be classes 0 to num_classes - 1",
+            )
+            return
+        _require(targets.shape == (size, self.num_classes), "targets must be rows of one length")
+        if task == LABELS:
+            _require(bool(((targets == 0) | (targets == 1)).all()), "labels must be 0 or 1")
+        else:
+            _require(bool(targets.isfinite().all()), "targets must be finite")
 
     def fingerprint(self) -> str:
         """sha256 over names, types, shapes and little-endian bytes: the same on every platform."""

@@ -22,6 +22,7 @@ from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.positional import laplacian_eigenvectors
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import BY_TASK, METRICS, Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ class Dataset:
     scored: Tensor | None = None
     # Published splits of the nodes.
     masks: Masks | None = None
+    # The metric that its results are published in; empty: that of its kind of targets.
+    metric: str = ""
 
     @classmethod
     def build(
@@ -58,6 +61,7 @@ class Dataset:
         vocabulary: Vocabulary | None = None,
         scored: Tensor | None = None,
         masks: Masks | None = None,
+        metric: str = "",
     ) -> Dataset:
         """Give the nodes of `batch` these features, with `positional` eigenvectors behind them."""
         values, continuous = features.values, features.continuous
@@ -68,7 +72,9 @@ class Dataset:
         batch = batch.with_features(values)
         batch.validate()
         vocabulary = vocabulary or Vocabulary()
-        return cls(name, batch, continuous, positional, parts, seeded, vocabulary, scored, masks)
+        return cls(
+            name, batch, continuous, positional, parts, seeded, vocabulary, scored, masks, metric
+        )
 
     @classmethod
     def from_batch(
@@ -80,6 +86,7 @@ class Dataset:
         seeded: bool = False,
         scored: Tensor | None = None,
         masks: Masks | None = None,
+        metric: str = "",
     ) -> Dataset:
         """Graphs under the settings that every dataset has.
 
@@ -104,7 +111,20 @@ class Dataset:
             seeded=seeded,
             scored=scored,
             masks=masks,
+            metric=metric,
         )
+
+    def judged_by(self, asked: str) -> Metric:
+        """The metric of a run on it; `auto` is its own."""
+        task = self.batch.task
+        name = (self.metric or BY_TASK[task].name) if asked == "auto" else asked
+        metric = METRICS[name]
+        if task not in metric.tasks:
+            fitting = ", ".join(m.name for m in METRICS.values() if m.of_scores and task in m.tasks)
+            raise UserError(
+                f"metric={name} is not for {task}, which {self.name} has: {fitting} are."
+            )
+        return metric
 
     def fingerprint(self) -> str:
         """The content, without the eigenvectors: their signs and, in degenerate eigenspaces, their

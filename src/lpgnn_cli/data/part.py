@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.targets import Judging
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +18,7 @@ class Part:
 
     batch: GraphBatch
     scored: Tensor | None = None
+    judging: Judging = field(default_factory=Judging)
 
     def select(self, rows: Tensor) -> Tensor:
         """Of one row per target of the batch, those that are scored."""
@@ -30,7 +32,8 @@ class Part:
         """The graphs with these indices, in this order."""
         batch = self.batch.subset(graphs)
         if self.scored is None:
-            return Part(batch)
+            return replace(self, batch=batch)
         counts = torch.zeros(self.batch.num_nodes, dtype=torch.bool, device=self.scored.device)
         counts[self.scored] = True
-        return Part(batch, scored=counts[self.batch.nodes_of(graphs)].nonzero().squeeze(1))
+        scored = counts[self.batch.nodes_of(graphs)].nonzero().squeeze(1)
+        return replace(self, batch=batch, scored=scored)

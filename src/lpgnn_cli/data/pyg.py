@@ -11,18 +11,19 @@ from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.masks import PARTS, Masks
+from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.errors import UserError
 
 
 def from_pyg(graphs: Any) -> GraphBatch:
     """The union of `torch_geometric.data.Data` objects: one, several, or a dataset of them.
 
-    `x` are the node features (none where it is missing), `edge_attr` the arc labels and `y` the
-    classes: one per graph, or one per node. PyTorch Geometric itself is not imported here.
+    `x` are the node features (none where it is missing), `edge_attr` the arc labels and `y` what is
+    to be learnt, of each graph or of each node: one class, a row of 0 and 1 for several labels, or
+    numbers. PyTorch Geometric itself is not imported here.
     """
     items = _graphs(graphs)
-    targets = torch.cat([_targets(g) for g in items])
-    return _union(items, targets, _level(items, targets), int(targets.max()) + 1)
+    return _union(items, *_targets(items))
 
 
 def masks_of(graphs: Any) -> Masks | None:
@@ -45,11 +46,10 @@ def masks_of(graphs: Any) -> Masks | None:
         raise UserError(f"the masks of the graphs cannot be used: {error}.") from error
 
 
-def from_pyg_without_targets(graphs: Any, level: TargetLevel, num_classes: int) -> GraphBatch:
-    """Graphs whose classes nobody knows, or asks for: all targets are class 0."""
+def from_pyg_without_targets(graphs: Any) -> GraphBatch:
+    """Graphs whose classes nobody knows, or asks for: all of them are class 0."""
     items = _graphs(graphs)
-    size = len(items) if level == "graph" else sum(int(g.num_nodes) for g in items)
-    return _union(items, torch.zeros(size, dtype=torch.int64), level, num_classes)
+    return _union(items, torch.zeros(len(items), dtype=torch.int64), "graph", 1)
 
 
 def _graphs(given: Any) -> list[Any]:
@@ -117,18 +117,23 @@ def _mask(graph: Any, name: str) -> Tensor:
     return mask.detach().cpu().reshape(int(graph.num_nodes), -1)
 
 
-def _targets(graph: Any) -> Tensor:
-    y: Tensor | None = graph.y
-    if y is None:
-        raise UserError("y must hold the classes to learn, and a graph has no y.")
-    if y.is_floating_point() or y.numel() == 0 or int(y.min()) < 0:
-        raise UserError("y must hold classes from 0, not numbers to regress on.")
-    return y.detach().cpu().reshape(-1).long()
-
-
-def _level(graphs: list[Any], targets: Tensor) -> TargetLevel:
-    if all(g.y.numel() == g.num_nodes for g in graphs) and targets.numel() > len(graphs):
-        return "node"
-    if targets.numel() == len(graphs):
-        return "graph"
-    raise UserError("y must be one class per graph or one per node.")
+def _targets(items: Sequence[Any]) -> tuple[Tensor, TargetLevel, int]:
+    """`y` of all graphs, whether it is of nodes, and how many classes or columns it has."""
+    if any(g.y is None for g in items):
+        raise UserError("y must hold what is to be learnt, and a graph has no y.")
+    own = [g.y.detach().cpu() for g in items]
+    sizes = [int(g.num_nodes) for g in items]
+    of_nodes = all(y.ndim > 0 and len(y) == n for y, n in zip(own, sizes, strict=True))
+    level: TargetLevel = "node" if of_nodes and sum(sizes) > len(items) else "graph"
+    if level == "graph":
+        # A graph has one class, or a row: (1, columns), as a batch of one.
+        own = [y.reshape(1, -1) if y.ndim == 2 else y.reshape(-1) for y in own]
+    if level == "graph" and any(len(y) != 1 for y in own):
+        raise UserError("y must be one value, or one row of them, per graph or per node.")
+    if len({y.shape[1:] for y in own}) > 1:
+        raise UserError("the graphs have different numbers of columns in y.")
+    try:
+        targets, num_classes = as_targets(torch.cat(own).numpy(), "y")
+    except ValueError as error:
+        raise UserError(f"{error}.") from error
+    return targets, level, num_classes

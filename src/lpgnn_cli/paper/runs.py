@@ -92,6 +92,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
         if preset is None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
+        record.state = folder.actual_state(record)
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
         units = with_figures_of_today(units, summary)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
@@ -159,12 +160,12 @@ def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
                 fold=int(row["fold"]),
                 seed=int(row["seed"]) - first_seed,
                 finished=row["state"] == FINISHED,
-                best_epoch=_number(row["accuracy_at_cv_best"]),
-                honest=_number(row["accuracy"]),
+                best_epoch=_number(row.get("accuracy_at_cv_best", "")),
+                honest=_number(row.get("accuracy", "")),
                 persistent=_number(row.get("persistent_accuracy", "")),
                 best_epoch_from_zero=_number(row.get("accuracy_at_cv_best_from_zero", "")),
-                per_fold_maximum=_number(row["best_accuracy"]),
-                train=_number(row["train_accuracy"]),
+                per_fold_maximum=_number(row.get("best_accuracy", "")),
+                train=_number(row.get("train_accuracy", "")),
                 violation=_number(row["violation_mean"]),
                 epochs=int(row["epochs"]),
                 seconds=_number(row["seconds"]),

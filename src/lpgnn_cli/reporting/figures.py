@@ -184,8 +184,8 @@ def read_predictions(run: RunFolder, units: Sequence[str]) -> Predictions | None
         if path.is_file():
             with path.open(encoding="utf-8", newline="") as file:
                 rows += list(csv.DictReader(file))
-    if not rows:
-        return None
+    if not rows or "predicted" not in rows[0]:
+        return None  # several labels or numbers, which are not right or wrong as a whole
     return Predictions(
         target=np.array([int(row["target"]) for row in rows]),
         predicted=np.array([int(row["predicted"]) for row in rows]),

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lpgnn_cli.formatting import compact, count, duration, metric_text, one_line
-from lpgnn_cli.metrics import ACCURACY, LOSS, TEST, TRAIN, VIOLATION_MEAN
+from lpgnn_cli.metrics import LOSS, TEST, TRAIN, VIOLATION_MEAN, leading_on
 from lpgnn_cli.reporting.text import describe, is_screen, write_plain
 from lpgnn_cli.runfolder import FINISHED, RunFolder, Unit, UnitResult
 from lpgnn_cli.training.observer import Observer
@@ -250,8 +250,9 @@ def trouble(result: UnitResult) -> str:
 
 
 def headline(metrics: Mapping[str, float]) -> tuple[str, str, str]:
-    """Loss, train and test accuracy, each empty where there is none."""
-    names = (LOSS.on(TRAIN), ACCURACY.on(TRAIN), ACCURACY.on(TEST))
+    """Loss, and accuracy (or what the run is judged by) in training and test; empty if none."""
+    metric = leading_on(TRAIN, metrics)
+    names = (LOSS.on(TRAIN), metric.on(TRAIN), metric.on(TEST))
     loss, train, test = (metric_text(n, metrics[n]) if n in metrics else "" for n in names)
     return loss, train, test
 

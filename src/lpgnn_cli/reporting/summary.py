@@ -7,22 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.formatting import csv_text
 from lpgnn_cli.metrics import (
-    ACCURACY,
     EPOCH,
     GAIN,
     TEST,
     TRAIN,
     VIOLATION_MAX,
     VIOLATION_MEAN,
+    Metric,
+    leading_on,
     mean_of,
     score_metrics,
     std_of,
 )
 from lpgnn_cli.reporting.units import (
+    Array,
     Curves,
     UnitData,
     common_curves,
@@ -37,12 +40,12 @@ from lpgnn_cli.runsummary import MeanStd, RunSummary, Selection
 
 @dataclass(frozen=True)
 class FoldRow:
-    """One row of folds.csv. Accuracies are of the test part, or of the training part if none is.
+    """One row of folds.csv, in one metric of the test part, or of the training part if none is.
 
-    `accuracy` is the honest one, of the test phase from zero at `selected_epoch`, and
-    `persistent_accuracy` that of the states of training there. Those of other epochs are of the
-    curves of training, unless they say otherwise: `accuracy_at_cv_best` at the epoch that is best
-    on average over all units, `best_accuracy` at the unit's own best.
+    `figure` is the honest one, of the test phase from zero at `selected_epoch`, and `persistent`
+    that of the states of training there. Those of other epochs are of the curves of training,
+    unless they say otherwise: `at_cv_best` at the epoch that is best on average over all units,
+    `best` at the unit's own best. The columns of the file are named after the metric.
     """
 
     unit: str
@@ -52,17 +55,29 @@ class FoldRow:
     epochs: int
     selected_epoch: int
     seconds: float
-    accuracy: float
-    persistent_accuracy: float
-    accuracy_last: float
-    accuracy_at_cv_best: float
-    accuracy_at_cv_best_from_zero: float
-    best_accuracy: float
+    figure: float
+    persistent: float
+    last: float
+    at_cv_best: float
+    at_cv_best_from_zero: float
+    best: float
     best_epoch: int
-    train_accuracy: float
+    train: float
     violation_mean: float
     violation_max: float
     reason: str
+
+
+# The columns of folds.csv that have the name of the metric in them.
+_COLUMNS = {
+    "figure": "{}",
+    "persistent": "persistent_{}",
+    "last": "{}_last",
+    "at_cv_best": "{}_at_cv_best",
+    "at_cv_best_from_zero": "{}_at_cv_best_from_zero",
+    "best": "best_{}",
+    "train": "train_{}",
+}
 
 
 def summarise(run: RunFolder) -> RunSummary:
@@ -72,14 +87,17 @@ def summarise(run: RunFolder) -> RunSummary:
     part = scored_part(run, units)
     summary = _summary(units, curves, part)
     write_atomically(run.path / "curves.csv", _curves_csv(curves))
-    write_atomically(run.path / "folds.csv", _folds_csv(fold_rows(units, part, summary.best_epoch)))
+    rows = fold_rows(units, part, summary.best_epoch, summary.metric)
+    write_atomically(run.path / "folds.csv", _folds_csv(rows, summary.metric))
     run.write_summary(summary.to_dict())
     return summary
 
 
-def fold_rows(units: Sequence[UnitData], part: str, best_epoch: int | None) -> list[FoldRow]:
+def fold_rows(
+    units: Sequence[UnitData], part: str, best_epoch: int | None, metric: Metric
+) -> list[FoldRow]:
     """`best_epoch`: the one that is best on average over all units."""
-    return [_fold_row(unit, part, best_epoch) for unit in units]
+    return [_fold_row(unit, part, best_epoch, metric) for unit in units]
 
 
 def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary:
@@ -114,11 +132,11 @@ def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary
 
 
 def _at_best_epoch(curves: Curves, part: str) -> Selection:
-    """All metrics at the epoch whose mean accuracy over the units is the best."""
-    if ACCURACY.on(part) not in curves.values:
+    """All metrics at the epoch whose mean over the units is the best in the metric of the run."""
+    leader = leading_on(part, curves.values)
+    if leader.on(part) not in curves.values:
         return Selection(Rule.BEST_MEAN_EPOCH)
-    accuracies = curves.mean(ACCURACY.on(part))
-    best = int(np.argmax(np.nan_to_num(accuracies, nan=-np.inf)))  # ties: earliest
+    best = int(_best(curves.mean(leader.on(part)), leader))
     metrics = {
         metric.name: MeanStd(float(curves.mean(name)[best]), float(curves.std(name)[best]))
         for metric in score_metrics()
@@ -128,16 +146,23 @@ def _at_best_epoch(curves: Curves, part: str) -> Selection:
 
 
 def _at_own_best_epochs(curves: Curves, part: str) -> Selection:
-    """All metrics at the epoch whose accuracy is the best, unit by unit."""
-    if ACCURACY.on(part) not in curves.values:
+    """All metrics at the epoch that is the best in the metric of the run, unit by unit."""
+    leader = leading_on(part, curves.values)
+    if leader.on(part) not in curves.values:
         return Selection(Rule.BEST_OWN_EPOCH)
-    best = np.argmax(np.nan_to_num(curves.values[ACCURACY.on(part)], nan=-np.inf), axis=1)
+    best = _best(curves.values[leader.on(part)], leader)
     names = {m.name: m.on(part) for m in score_metrics() if m.on(part) in curves.values}
     units = [
         {metric: float(curves.values[name][unit, epoch]) for metric, name in names.items()}
         for unit, epoch in enumerate(best)
     ]
     return _over_units(Rule.BEST_OWN_EPOCH, units)
+
+
+def _best(values: Array, metric: Metric) -> NDArray[np.int64]:
+    """The position of the best value along the last axis; ties: the earliest."""
+    worth = values if metric.larger_is_better else -values
+    return np.asarray(np.argmax(np.nan_to_num(worth, nan=-np.inf), axis=-1))
 
 
 def _over_units(
@@ -169,9 +194,9 @@ def _inference(done: Sequence[UnitData]) -> dict[str, float]:
     return summary
 
 
-def _fold_row(data: UnitData, part: str, cv_best_epoch: int | None) -> FoldRow:
-    curve = data.columns.get(ACCURACY.on(part), np.empty(0))
-    best = int(np.argmax(np.nan_to_num(curve, nan=-np.inf))) if len(curve) else 0
+def _fold_row(data: UnitData, part: str, cv_best_epoch: int | None, metric: Metric) -> FoldRow:
+    curve = data.columns.get(metric.on(part), np.empty(0))
+    best = int(_best(curve, metric)) if len(curve) else 0
     at_best = None
     if cv_best_epoch and len(curve) and data.state == FINISHED:
         at_best = min(cv_best_epoch, len(curve)) - 1
@@ -184,14 +209,14 @@ def _fold_row(data: UnitData, part: str, cv_best_epoch: int | None) -> FoldRow:
         epochs=(result.epochs if result else 0) or data.epochs,
         selected_epoch=result.selected_epoch if result else 0,
         seconds=result.seconds if result else math.nan,
-        accuracy=_accuracy(result.from_zero if result else {}),
-        persistent_accuracy=_accuracy(result.persistent if result else {}),
-        accuracy_last=float(curve[-1]) if len(curve) else math.nan,
-        accuracy_at_cv_best=float(curve[at_best]) if at_best is not None else math.nan,
-        accuracy_at_cv_best_from_zero=_accuracy(_rescored(result, cv_best_epoch or 0)),
-        best_accuracy=float(curve[best]) if len(curve) else math.nan,
+        figure=(result.from_zero if result else {}).get(metric.name, math.nan),
+        persistent=(result.persistent if result else {}).get(metric.name, math.nan),
+        last=float(curve[-1]) if len(curve) else math.nan,
+        at_cv_best=float(curve[at_best]) if at_best is not None else math.nan,
+        at_cv_best_from_zero=_rescored(result, cv_best_epoch or 0).get(metric.name, math.nan),
+        best=float(curve[best]) if len(curve) else math.nan,
         best_epoch=int(data.columns[EPOCH][best]) if len(curve) else 0,
-        train_accuracy=data.selected(ACCURACY.on(TRAIN)),
+        train=data.selected(metric.on(TRAIN)),
         violation_mean=data.selected(VIOLATION_MEAN.on(part)),
         violation_max=data.selected(VIOLATION_MAX.on(part)),
         reason=" ".join(result.reason.split()) if result else "",
@@ -206,17 +231,14 @@ def _curves_csv(curves: Curves) -> str:
     return csv_text(list(columns), zip(*columns.values(), strict=True))
 
 
-def _folds_csv(rows: Sequence[FoldRow]) -> str:
-    return csv_text([f.name for f in fields(FoldRow)], (asdict(row).values() for row in rows))
+def _folds_csv(rows: Sequence[FoldRow], metric: Metric) -> str:
+    header = [_COLUMNS.get(f.name, f.name).format(metric.name) for f in fields(FoldRow)]
+    return csv_text(header, (asdict(row).values() for row in rows))
 
 
 def _selected(units: Sequence[UnitData], name: str) -> list[float]:
     """A metric at the selected epochs, of the units that have it."""
     return _finite(unit.selected(name) for unit in units)
-
-
-def _accuracy(metrics: Mapping[str, float]) -> float:
-    return metrics.get(ACCURACY.name, math.nan)
 
 
 def _finite(values: Iterable[float]) -> list[float]:

@@ -14,18 +14,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.formatting import compact, duration, metric_mean_std, one_line, per_cent
+from lpgnn_cli.formatting import (
+    compact,
+    duration,
+    metric_mean_std,
+    metric_text,
+    one_line,
+    per_cent,
+)
 from lpgnn_cli.metrics import (
-    ACCURACY,
     CONVERGED,
     GAIN,
     METRICS,
     STEPS,
     Metric,
+    leading_on,
 )
 from lpgnn_cli.reporting.summary import FoldRow, fold_rows
 from lpgnn_cli.reporting.text import describe, is_screen, write_plain
-from lpgnn_cli.reporting.units import NOT_RUN, read_units, scored_part
+from lpgnn_cli.reporting.units import NOT_RUN, UnitData, read_units, scored_part
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -69,10 +76,12 @@ def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
 def _compose(run: RunFolder, elapsed: float) -> Closing:
     summary = RunSummary.read(run)
     units = read_units(run)
-    rows = fold_rows(units, scored_part(run, units), summary.best_epoch)
+    part = scored_part(run, units)
+    metric = summary.metric if summary.honest.metrics else _logged(units, part)
+    rows = fold_rows(units, part, summary.best_epoch, metric)
     results = [u.result for u in units if u.result]
     closing = Closing(describe(run))
-    closing.header, closing.rows = _table(rows)
+    closing.header, closing.rows = _table(rows, metric)
     closing.facts = _accuracies(summary) + _measures(summary, elapsed)
     test_phase, repelling = _inference([r for r in results if r.state == FINISHED])
     closing.facts += [("test phase", test_phase)] if test_phase else []
@@ -81,8 +90,14 @@ def _compose(run: RunFolder, elapsed: float) -> Closing:
     return closing
 
 
+def _logged(units: Sequence[UnitData], part: str) -> Metric:
+    """What units without a result are judged by."""
+    return leading_on(part, {name for unit in units for name in unit.columns})
+
+
 def _accuracies(summary: RunSummary) -> list[tuple[str, str]]:
-    """*The* accuracy first, then the others, each with what it is."""
+    """*The* accuracy, or whatever the metric is, first; then the others, each with what it is."""
+    metric = summary.metric.name
     states = "" if summary.path_free else ", persistent states"
     shown: list[tuple[str, Selection, str]] = []
     if summary.all_supervised:
@@ -103,9 +118,9 @@ def _accuracies(summary: RunSummary) -> list[tuple[str, str]]:
         ("per-fold maximum (optimistic)", maximum, f"each unit at its own best epoch{states}"),
     ]
     facts = [
-        (label, f"{_over_units(summary, selection, ACCURACY.name)}  {what}")
+        (label, f"{_over_units(summary, selection, metric)}  {what}")
         for label, selection, what in shown
-        if ACCURACY.name in selection.metrics
+        if metric in selection.metrics
     ]
     if not summary.path_free and not summary.best_from_zero.metrics:
         facts.append((again, "not scored: the weights of all epochs were not kept (rescore_mb)"))
@@ -118,9 +133,9 @@ def _disagreement(summary: RunSummary) -> list[str]:
         return []
     apart = 100 * summary.from_zero_minus_persistent
     return [
-        f"from zero the accuracy is {abs(apart):.1f} percentage points "
+        f"from zero the {summary.metric.title} is {abs(apart):.1f} percentage points "
         f"{'lower' if apart < 0 else 'higher'} than at the states of training: these depend on the "
-        "path of training, and only the accuracy from zero is that of unseen graphs."
+        f"path of training, and only the {summary.metric.title} from zero is that of unseen graphs."
     ]
 
 
@@ -131,10 +146,12 @@ def _over_units(summary: RunSummary, selection: Selection, metric: str) -> str:
 
 def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
     facts = []
-    if ACCURACY.name in summary.train and not summary.all_supervised:
-        facts.append(("train accuracy", per_cent(summary.train[ACCURACY.name])))
+    metric = summary.metric
+    if metric.name in summary.train and not summary.all_supervised:
+        trained = metric_text(metric.name, summary.train[metric.name])
+        facts.append((f"train {metric.title}", trained))
     for name in summary.honest.metrics:
-        if name != ACCURACY.name:
+        if name != metric.name:
             facts.append((METRICS[name].title, _over_units(summary, summary.honest, name)))
     violation = [f"{compact(value)} {part}" for part, value in summary.violation.items()]
     if violation:
@@ -201,41 +218,44 @@ def _override(key: str, value: str) -> str:
     return shlex.quote(f'{key}="{escaped}"')
 
 
-def _table(rows: Sequence[FoldRow]) -> tuple[list[str], list[list[str]]]:
+def _table(rows: Sequence[FoldRow], metric: Metric) -> tuple[list[str], list[list[str]]]:
     """One row per unit; many units are condensed by seed, or to the first and the last."""
-    header = ["unit", "accuracy", "persistent", "last", "best epoch", "train"]
+    header = ["unit", metric.title, "persistent", "last", "best epoch", "train"]
     header += ["violation", "max", "epochs", "time", "state"]
-    lines = [_cells(r.unit, [r]) for r in rows]
+    lines = [_cells(r.unit, [r], metric) for r in rows]
     seeds = list(dict.fromkeys(r.seed for r in rows))
     if len(rows) > MANY_UNITS and len(seeds) > 1:
-        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s]) for s in seeds]
+        lines = [_cells(f"seed {s}", [r for r in rows if r.seed == s], metric) for s in seeds]
     if len(lines) > MANY_UNITS:
         skipped = len(lines) - 2 * ENDS_SHOWN
         gap = [f"({skipped} more)", *[""] * (len(header) - 1)]
         lines = [*lines[:ENDS_SHOWN], gap, *lines[-ENDS_SHOWN:]]
     finished = [r for r in rows if r.state == FINISHED]
     if len(rows) > 1 and finished:
-        lines.append(_cells("mean", finished))
+        lines.append(_cells("mean", finished, metric))
     shown = [i for i in range(len(header)) if any(line[i] not in ("", "-") for line in lines)]
     return [header[i] for i in shown], [[line[i] for i in shown] for line in lines]
 
 
-def _cells(name: str, rows: Sequence[FoldRow]) -> list[str]:
+def _cells(name: str, rows: Sequence[FoldRow], metric: Metric) -> list[str]:
     def mean(attribute: str) -> float:
         values = [v for r in rows if math.isfinite(v := getattr(r, attribute))]
         return sum(values) / len(values) if values else math.nan
+
+    def shown(value: float) -> str:
+        return metric_text(metric.name, value)
 
     states = [r.state for r in rows]
     finished = states.count(FINISHED)
     state = states[0] if len(set(states)) == 1 else f"{finished}/{len(states)} {FINISHED}"
     return [
         one_line(name),
-        per_cent(mean("accuracy")),
-        per_cent(mean("persistent_accuracy")),
+        shown(mean("figure")),
+        shown(mean("persistent")),
         # Of a unit without a result, as far as it got.
-        per_cent(mean("accuracy_last") if not finished else math.nan),
-        per_cent(mean("accuracy_at_cv_best")),
-        per_cent(mean("train_accuracy")),
+        shown(mean("last") if not finished else math.nan),
+        shown(mean("at_cv_best")),
+        shown(mean("train")),
         compact(mean("violation_mean")),
         compact(mean("violation_max")),
         f"{mean('epochs'):.0f}",

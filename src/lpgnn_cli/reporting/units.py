@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lpgnn_cli.metrics import ACCURACY, EPOCH, LOSS, TEST, TRAIN, VAL, WHEN
+from lpgnn_cli.metrics import EPOCH, LOSS, TEST, TRAIN, VAL, WHEN, score_metrics
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder, Unit, UnitResult
 from lpgnn_cli.settings import read_flat_config
 
@@ -77,8 +77,8 @@ def read_units(run: RunFolder) -> list[UnitData]:
 
 def scored_part(run: RunFolder, units: Sequence[UnitData]) -> str:
     """The part a run is judged by; where every node is supervised there is nothing to test on."""
-    name = ACCURACY.on(TEST)
-    tested = any(name in u.columns or (u.result and name in u.result.metrics) for u in units)
+    logged = [name for u in units for name in (*u.columns, *(u.result.metrics if u.result else ()))]
+    tested = any(metric.on(TEST) in logged for metric in score_metrics())
     return TEST if tested and not all_supervised(run) else TRAIN
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from dataclasses import dataclass, field
 
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import metric_text
-from lpgnn_cli.metrics import larger_is_better
+from lpgnn_cli.metrics import ACCURACY, Metric, larger_is_better
 from lpgnn_cli.runfolder import FINISHED, RUNNING
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweeps.jobs import PENDING, Job, read_record
@@ -37,6 +37,9 @@ class Board:
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
+        # Under `protocol=nested` jobs select by inner validation parts, and as many as there are
+        # outer folds come later: those that assess the choices.
+        self.outer_folds = 0
         self.views: dict[str, View] = {}
         self._lock = threading.Lock()
 
@@ -58,6 +61,19 @@ class Board:
     def of_state(self, *states: str) -> list[View]:
         return [view for view in list(self.views.values()) if view.state in states]
 
+    def candidates(self) -> list[View]:
+        """The jobs that are compared with each other."""
+        return [view for view in list(self.views.values()) if view.job.fold is None]
+
+    def assessments(self) -> list[View]:
+        """Those that assess the choices of outer folds."""
+        return [view for view in list(self.views.values()) if view.job.fold is not None]
+
+    @property
+    def expected(self) -> int:
+        """How many jobs there will have been in the end."""
+        return len(self.candidates()) + max(self.outer_folds, len(self.assessments()))
+
     def value(self, view: View) -> float:
         """What the job is sorted by."""
         return view.value(self.metric)
@@ -68,7 +84,7 @@ class Board:
 
     def ranked(self) -> list[View]:
         """Finished jobs, the best first; the order of the sweep decides between equals."""
-        done = self.of_state(FINISHED)
+        done = [view for view in self.candidates() if view.state == FINISHED]
         sign = -1 if self.larger_is_better() else 1
 
         def rank(view: View) -> tuple[float, int]:
@@ -83,7 +99,12 @@ class Board:
 
     def metric_name(self) -> str:
         """What jobs are sorted by, as it is stored."""
-        return metric_of(self.metric)
+        return metric_of(self.metric, self.judge())
+
+    def judge(self) -> Metric:
+        """What the runs are judged by."""
+        done = self.of_state(FINISHED)
+        return done[0].summary.metric if done else ACCURACY
 
     def larger_is_better(self) -> bool:
         return larger_is_better(self.metric_name())
@@ -97,8 +118,8 @@ def _refresh(view: View) -> None:
             return
         record = read_record(run)
         view.summary = RunSummary.read(run)
-    except (OSError, json.JSONDecodeError):
+    except (OSError, UserError):
         return  # not there yet, or a shared folder in the midst of an update: next time
     assert record is not None
-    view.stamp, view.state, view.reason = stamp, record.actual_state(), record.reason
+    view.stamp, view.state, view.reason = stamp, run.actual_state(record), record.reason
     view.started = record.started

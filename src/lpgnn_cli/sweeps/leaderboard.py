@@ -11,54 +11,56 @@ from statistics import fmean
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.formatting import compact, csv_text, duration, metric_mean_std, one_line
-from lpgnn_cli.metrics import ACCURACY, TRAIN, VIOLATION_MEAN, mean_of
-from lpgnn_cli.runfolder import FINISHED
-from lpgnn_cli.runsummary import (
-    BEST_EPOCH,
-    BEST_FROM_ZERO_ACCURACY,
-    HONEST_ACCURACY,
-    HONEST_STD,
-    OPTIMISTIC_ACCURACY,
-    OPTIMISTIC_STD,
-    PER_FOLD_MAXIMUM_ACCURACY,
-    PERSISTENT_ACCURACY,
-    SECONDS,
-    RunSummary,
-    Selection,
-    is_optimistic,
+from lpgnn_cli.metrics import TRAIN, VIOLATION_MEAN, Metric, mean_of, std_of
+from lpgnn_cli.runfolder import (
+    FINISHED,
+    HONEST,
+    OPTIMISTIC,
+    OPTIMISTIC_FROM_ZERO,
+    PER_FOLD_MAXIMUM,
+    PERSISTENT,
 )
+from lpgnn_cli.runsummary import BEST_EPOCH, SECONDS, RunSummary, Selection, is_optimistic
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import Job
 
-# Values of a job, in the order of the columns of leaderboard.csv.
-VALUES = {
-    "honest_accuracy": HONEST_ACCURACY,
-    "honest_std": HONEST_STD,
-    "persistent_accuracy": PERSISTENT_ACCURACY,
-    "best_epoch_accuracy": OPTIMISTIC_ACCURACY,
-    "best_epoch_std": OPTIMISTIC_STD,
-    "best_epoch_from_zero": BEST_FROM_ZERO_ACCURACY,
-    "per_fold_maximum": PER_FOLD_MAXIMUM_ACCURACY,
-    "best_epoch": BEST_EPOCH,
-    "train_accuracy": mean_of(ACCURACY.on(TRAIN)),
-    "train_violation": VIOLATION_MEAN.on(TRAIN),
-    "seconds": SECONDS,
-}
-
-# The columns of accuracies for people, from zero unless they say otherwise or are optimistic; where
-# all nodes are supervised there is no test part to choose on.
+# The figures of a job for people, from zero unless they say otherwise or are optimistic; where all
+# nodes are supervised there is no test part to choose on.
 _TITLES = {
-    HONEST_ACCURACY: "honest",
-    PERSISTENT_ACCURACY: "persistent",
-    OPTIMISTIC_ACCURACY: "best epoch (optimistic)",
-    PER_FOLD_MAXIMUM_ACCURACY: "per-fold maximum (optimistic)",
+    HONEST: "honest",
+    PERSISTENT: "persistent",
+    OPTIMISTIC: "best epoch (optimistic)",
+    PER_FOLD_MAXIMUM: "per-fold maximum (optimistic)",
 }
 _TRAIN_TITLES = {
-    HONEST_ACCURACY: "train, last",
-    PERSISTENT_ACCURACY: "persistent",
-    OPTIMISTIC_ACCURACY: "train, best",
-    PER_FOLD_MAXIMUM_ACCURACY: "train, best of each",
+    HONEST: "train, last",
+    PERSISTENT: "persistent",
+    OPTIMISTIC: "train, best",
+    PER_FOLD_MAXIMUM: "train, best of each",
 }
+_INNER_TITLES = {HONEST: "inner validation"}
+
+
+def values_of(judge: Metric) -> dict[str, str]:
+    """The columns of leaderboard.csv: values of a job in the metric that runs are judged by."""
+    name = judge.name
+
+    def mean(prefix: str) -> str:
+        return mean_of(f"{prefix}/{name}")
+
+    return {
+        f"honest_{name}": mean(HONEST),
+        "honest_std": std_of(f"{HONEST}/{name}"),
+        f"persistent_{name}": mean(PERSISTENT),
+        f"best_epoch_{name}": mean(OPTIMISTIC),
+        "best_epoch_std": std_of(f"{OPTIMISTIC}/{name}"),
+        "best_epoch_from_zero": mean(OPTIMISTIC_FROM_ZERO),
+        "per_fold_maximum": mean(PER_FOLD_MAXIMUM),
+        "best_epoch": BEST_EPOCH,
+        f"train_{name}": mean(TRAIN),
+        "train_violation": VIOLATION_MEAN.on(TRAIN),
+        "seconds": SECONDS,
+    }
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,14 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
     found = []
     best_of = max if board.larger_is_better() else min
     for axis in axes:
-        views = [view for view in board.views.values() if axis in view.job.values]
+        views = [view for view in board.candidates() if axis in view.job.values]
         values = dict.fromkeys(view.job.values[axis] for view in views)
         if len(values) == len(views):  # each job has its own: nothing to average over
             continue
         for value in values:
             reached = [
                 own
-                for view in board.of_state(FINISHED)
+                for view in board.ranked()
                 if view.job.values.get(axis) == value and math.isfinite(own := board.value(view))
             ]
             mean, best = (fmean(reached), best_of(reached)) if reached else (math.nan, math.nan)
@@ -100,7 +102,8 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
 
 def command_line(job: Job) -> str:
     """The `lpgnn train` that repeats a job."""
-    own = [word for word in job.overrides if not word.lstrip("+~").startswith("sweep.")]
+    without = ("sweep.", "protocol.stage=")
+    own = [word for word in job.overrides if not word.lstrip("+~").startswith(without)]
     return shlex.join(["lpgnn", "train", *own])
 
 
@@ -111,7 +114,8 @@ def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: st
 
 
 def _csv(board: Board, axes: Sequence[str]) -> str:
-    header = ["rank", "job", *axes, "state", *VALUES, "reason", "folder", "command"]
+    values = values_of(board.judge())
+    header = ["rank", "job", *axes, "state", *values, "reason", "folder", "command"]
     rows = []
     for rank, view in enumerate(ranked(board), 1):
         done = view.state == FINISHED
@@ -122,7 +126,7 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
                 view.job.number,
                 *(view.job.values.get(axis, "") for axis in axes),
                 view.state,
-                *(stored.get(name, "") for name in VALUES.values()),
+                *(stored.get(name, "") for name in values.values()),
                 one_line(view.reason),
                 view.job.run.path.name,
                 command_line(view.job),
@@ -132,18 +136,31 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
 
 
 def header_of(board: Board, axes: Sequence[str]) -> list[str]:
-    """The column that jobs are sorted by is marked; accuracies are what they are called."""
+    """The column that jobs are sorted by is marked; figures are what they are called."""
     metric = board.metric_name()
-    names = _TRAIN_TITLES if _all_supervised(board) else _TITLES
-    columns = [f"{title} ▾" if name == metric else title for name, title in names.items()]
-    other = [f"{metric} ▾"] if metric not in names else []
+    titles, names = _titles(board), _figures(board)
+    columns = [f"{titles[p]} ▾" if name == metric else titles[p] for p, name in names.items()]
+    other = [f"{metric} ▾"] if metric not in names.values() else []
     return ["rank", "job", *axes, *other, *columns, "violation", "time"]
+
+
+def _figures(board: Board) -> dict[str, str]:
+    """The stored names of the figures that are shown, by what they begin with."""
+    return {prefix: mean_of(f"{prefix}/{board.judge().name}") for prefix in _titles(board)}
 
 
 def effect_title(board: Board) -> str:
     """What the effects of the axes are on, and what kind of figure that is."""
     metric = board.metric_name()
+    if board.outer_folds:
+        return f"{metric} of the inner validation parts"
     return f"{metric} (optimistic: chosen on test parts)" if is_optimistic(metric) else metric
+
+
+def _titles(board: Board) -> dict[str, str]:
+    if board.outer_folds:
+        return _INNER_TITLES
+    return _TRAIN_TITLES if _all_supervised(board) else _TITLES
 
 
 def _all_supervised(board: Board) -> bool:
@@ -153,24 +170,28 @@ def _all_supervised(board: Board) -> bool:
 
 def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
     summary = view.summary
-    is_shown = board.metric_name() in _TITLES
+    names = _figures(board)
+    figures = {
+        HONEST: summary.honest,
+        PERSISTENT: summary.persistent,
+        OPTIMISTIC: summary.optimistic,
+        PER_FOLD_MAXIMUM: summary.per_fold_maximum,
+    }
     return [
         str(rank),
         str(view.job.number),
         *(view.job.values.get(axis, "") for axis in axes),
-        *([] if is_shown else [board.text(board.value(view))]),
-        _accuracy(summary, summary.honest),
-        _accuracy(summary, summary.persistent),
-        _accuracy(summary, summary.optimistic),
-        _accuracy(summary, summary.per_fold_maximum),
+        *([] if board.metric_name() in names.values() else [board.text(board.value(view))]),
+        *(_figure(summary, figures[prefix]) for prefix in names),
         compact(summary.violation.get(TRAIN, math.nan)),
         duration(summary.seconds),
     ]
 
 
-def _accuracy(summary: RunSummary, selection: Selection) -> str:
-    accuracy = selection.accuracy
-    return metric_mean_std(ACCURACY.name, accuracy.mean, accuracy.std, summary.units_finished)
+def _figure(summary: RunSummary, selection: Selection) -> str:
+    figure = selection.figure
+    name = selection.metric.name
+    return metric_mean_std(name, figure.mean, figure.std, summary.units_finished)
 
 
 def _markdown(board: Board, axes: Sequence[str], title: str) -> str:

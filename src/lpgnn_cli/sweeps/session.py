@@ -8,24 +8,24 @@ import math
 import os
 import platform
 import re
-import signal
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
+from lpgnn_cli import locks
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import load, to_typed, without_hydra
 from lpgnn_cli.config.compose_jobs import SweepLoader
@@ -33,19 +33,26 @@ from lpgnn_cli.config.explain import explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
+from lpgnn_cli.config.training import NestedConfig
+from lpgnn_cli.data.nested_splits import count_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
+from lpgnn_cli.metrics import mean_of, std_of
+from lpgnn_cli.names import checked_name
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
     FINISHED,
+    HONEST,
     INTERRUPTED,
+    OPTIMISTIC,
     RUNNING,
     RunFolder,
     RunRecord,
+    make_folder,
     runs_root,
 )
-from lpgnn_cli.runsummary import HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY
+from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
@@ -54,6 +61,8 @@ from lpgnn_cli.sweeps.figures import draw_sweep
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweeps.jobs import read_record
 from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
+from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose, write_nested
+from lpgnn_cli.sweeps.nested import summary_of as nested_summary
 from lpgnn_cli.sweeps.supervisor import Supervisor
 from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
@@ -102,16 +111,22 @@ class Session:
         assert isinstance(settings, SweepSettings)
         swept = swept_overrides(loader, base)
         axes = list(swept)
-        name = settings.name or default_name(base, axes, words)
+        outer = plan_nested(base, swept, words)
+        name_words = list(words)
+        if outer:
+            words.append(SELECT)
+        name = settings.name or default_name(base, axes, name_words)
         folder = sweep_folder(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(folder / ".sweep.lock").acquire(timeout=0)
-        except Timeout:
-            raise UserError(f"the sweep {name} is running already, in {folder}.") from None
-        with lock, _terminable():
+        make_folder(folder)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locks.held(RunFolder(folder).lock_path))
+            except locks.Busy:
+                raise UserError(f"the sweep {name} is running already, in {folder}.") from None
+            stack.enter_context(interrupting())
             (folder / STOP_FILE).unlink(missing_ok=True)
-            where = [f"hydra.sweep.dir='{folder}'", "hydra.sweep.subdir=."]
+            quoted = QuotedString(str(folder), Quote.single).with_quotes()
+            where = [f"hydra.sweep.dir={quoted}", "hydra.sweep.subdir=."]
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             function = JobFunction(
@@ -125,6 +140,7 @@ class Session:
                 mirrors_itself=settings.mirror == "job",
             )
             board = Board(settings.metric)
+            board.outer_folds = outer
             monitor = Monitor(board, axes, console)
             sweep_loader = SweepLoader(loader)
             supervisor = Supervisor(
@@ -137,7 +153,7 @@ class Session:
                 board=board,
                 planned=lambda: None if settings.dry_run else monitor.start(),
             )
-            record = open_record(folder, name, words)
+            record = open_record(folder, name, name_words)
             tracking_config = OmegaConf.to_object(base.tracking)
             assert isinstance(tracking_config, TrackingConfig)
             write_config(folder, base, swept)
@@ -178,6 +194,8 @@ class Session:
                 config=master, hydra_context=context, task_function=self.supervisor
             )
             sweeper.sweep(arguments=words)
+            if self.board.outer_folds and not self.supervisor.stopping():
+                self.supervisor.assess(choose(self.board))
         except HydraException as error:
             raise UserError(explain(error)) from error
         except ValueError as error:
@@ -204,7 +222,21 @@ class Session:
             sentence += f", about {duration(known)} of computing on one core each"
         if unknown:
             sentence += f"; {unknown} unknown, as no run like them has been here"
+        if self.board.outer_folds:
+            sentence += f". {self._plan_of_assessments(model)}"
         show_plan(self.board, self.console, words, f"{sentence}. Nothing was started.")
+
+    def _plan_of_assessments(self, model: CostModel) -> str:
+        """What the outer folds will take once they have chosen, as the mean over all choices."""
+        costs = []
+        for view in self.board.candidates():
+            words = assessing_overrides(view.job, fold=0)
+            composed = self.supervisor.loader.load_sweep_config(self.supervisor.master, words)
+            costs.append(model.seconds(to_typed(without_hydra(composed))))
+        folds = self.board.outer_folds
+        sentence = f"Then the choices of {folds} outer folds are trained again"
+        known = [cost for cost in costs if cost is not None]
+        return f"{sentence}, about {duration(folds * fmean(known))}" if known else sentence
 
     def close(self) -> None:
         """Whatever happened: the leaderboard, the figures, the record, and the last word."""
@@ -212,6 +244,8 @@ class Session:
         self.board.refresh()
         write_leaderboard(self.board, self.axes, self.folder, self.record.name)
         draw_sweep(self.board, self.axes, self.folder / "figures", self.record.name)
+        if self.board.outer_folds:
+            write_nested(choose(self.board), self.board.judge(), self.axes, self.folder)
         self._end_record()
         show_results(self.board, self.axes, self.console, self.folder)
 
@@ -259,11 +293,15 @@ def summary_of(board: Board) -> dict[str, Any]:
         "seconds": sum(v.summary.seconds for v in board.views.values()),
     }
     if best is not None:
-        names = (HONEST_ACCURACY, HONEST_STD, OPTIMISTIC_ACCURACY)
-        accuracies = {name: best.summary.value(name) for name in names}
-        summary |= accuracies
+        judge = best.summary.metric.name
+        honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"
+        # What outer folds choose by is no figure to report.
+        names = () if board.outer_folds else (mean_of(honest), std_of(honest), mean_of(optimistic))
+        summary |= {name: best.summary.value(name) for name in names}
         summary |= {"best/job": best.job.number, "best/command": command_line(best.job)}
         summary["best/figure"] = board.value(best)
+    if board.outer_folds:
+        summary |= nested_summary(choose(board), board.judge())
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 
@@ -281,6 +319,21 @@ def swept_overrides(loader: ConfigLoader, base: DictConfig) -> dict[str, Overrid
     return swept
 
 
+def plan_nested(base: DictConfig, swept: dict[str, Override], words: Sequence[str]) -> int:
+    """The number of outer folds of `protocol=nested`, 0 under other protocols."""
+    if "protocol" in swept and NESTED in (swept["protocol"].input_line or ""):
+        raise UserError("protocol=nested is the protocol of a whole sweep: give it alone.")
+    if OmegaConf.select(base, "protocol.name") != NESTED:
+        return 0
+    for word in words:
+        key = word.lstrip("+").partition("=")[0]
+        if key in ("protocol.stage", "protocol.fold"):
+            raise UserError(f"{key} is set by the sweep itself: leave it out.")
+    protocol = OmegaConf.to_object(base.protocol)
+    assert isinstance(protocol, NestedConfig)
+    return count_folds(protocol, str(base.dataset.name))
+
+
 def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) -> str:
     """The same question has the same name, so that asking again goes on in the same folder."""
     asked = sorted(word for word in words if not word.lstrip("+~").startswith(MANNER))
@@ -292,9 +345,9 @@ def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) ->
 
 
 def sweep_folder(name: str) -> Path:
-    if not re.fullmatch(r"[\w.,=+-]+", name) or name.startswith(".") or name == "jobs":
-        raise UserError(f"sweep.name={name} cannot name a folder: use letters, digits and -.")
-    return runs_root() / "sweep" / name
+    if name == "jobs":
+        raise UserError("sweep.name=jobs cannot name a folder: the jobs of all sweeps are there.")
+    return runs_root() / "sweep" / checked_name("sweep.name", name)
 
 
 def open_record(folder: Path, name: str, words: Sequence[str]) -> RunRecord:
@@ -345,21 +398,3 @@ def cores_per_job(launcher: DictConfig) -> int:
 
 def runs_in_process(launcher: DictConfig) -> bool:
     return str(launcher._target_).endswith("BasicLauncher")
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends a sweep as Ctrl-C does: jobs save, the leaderboard is written."""
-
-    def handle(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, handle)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

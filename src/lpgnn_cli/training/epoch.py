@@ -34,7 +34,7 @@ def train_epoch(
         residuals.append(step.residuals)
     layers = [torch.cat(layer) for layer in zip(*residuals, strict=True)]
     values = {
-        **measure(torch.cat(scores), torch.cat(targets), layers),
+        **measure(torch.cat(scores), torch.cat(targets), layers, part.judging),
         LAGRANGIAN.name: torch.stack(lagrangians).mean(),
         **propagation.training_metrics(),
     }

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lpgnn_cli import metrics
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.targets import Judging
 from lpgnn_cli.metrics import LOSS, VIOLATION_MAX, VIOLATION_MEAN
 from lpgnn_cli.model.loss import target_loss
 from lpgnn_cli.propagation import Outcome, Propagation
@@ -29,19 +30,22 @@ class Evaluation:
 
     def by_name(self) -> dict[str, float]:
         """Accuracy, mean loss and violation."""
-        scored = self.part.select(self.outcome.scores)
-        return to_floats(measure(scored, self.part.targets, self.outcome.residuals))
+        scored, judging = self.part.select(self.outcome.scores), self.part.judging
+        return to_floats(measure(scored, self.part.targets, self.outcome.residuals, judging))
 
     def metrics(self, prefix: str) -> dict[str, float]:
         """The same, named as they are logged of a part."""
         return {f"{prefix}/{name}": value for name, value in self.by_name().items()}
 
 
-def measure(scores: Tensor, targets: Tensor, residuals: Sequence[Tensor]) -> dict[str, Tensor]:
+def measure(
+    scores: Tensor, targets: Tensor, residuals: Sequence[Tensor], judging: Judging
+) -> dict[str, Tensor]:
     """All that is logged of scores, one row per target, and of the residuals behind them."""
+    answers, truth = judging.in_units(scores), judging.in_units(targets)
     return {
-        **metrics.measure(scores, targets),
-        LOSS.name: target_loss(scores, targets, "mean"),
+        **metrics.measure(answers, truth, judging.metric),
+        LOSS.name: target_loss(scores, targets, "mean", judging.weights),
         **violation(residuals),
     }
 

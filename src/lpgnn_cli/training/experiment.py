@@ -23,7 +23,10 @@ from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.splits import NestedSplit
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import ACCURACY, CLASSES
+from lpgnn_cli.names import as_name
 from lpgnn_cli.ops import backend
 from lpgnn_cli.runfolder import (
     FINISHED,
@@ -33,6 +36,7 @@ from lpgnn_cli.runfolder import (
     Unit,
     runs_root,
 )
+from lpgnn_cli.stored import read_yaml
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
@@ -66,6 +70,7 @@ class Experiment:
         device = resolve_device(config.device)
         check_precision(config, device)
         folds = make_folds(config)
+        check_judging(config, folds[0].dataset)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
         workers = plan_workers(wanted, len(folds), device)
         return cls(config, folds, device, workers)
@@ -119,17 +124,33 @@ def make_folds(config: TrainConfig) -> list[Fold]:
     """Every fold with every seed; datasets that are generated are made anew for each seed."""
     folds: list[Fold] = []
     dataset: Dataset | None = None
-    for repeat in range(config.protocol.seeds):
+    for repeat in range(config.protocol.repeats):
         seed = config.seed + repeat
         if dataset is None or dataset.seeded:
             dataset = load_dataset_once(config.dataset, config.data.root, seed)
         splits = make_splits(config.protocol, dataset, config.seed)
-        suffix = f"-seed-{repeat}" if config.protocol.seeds > 1 else ""
-        folds += [
-            Fold(Unit(f"fold-{index:02d}{suffix}", index, seed), dataset, split)
-            for index, split in enumerate(splits)
-        ]
+        suffix = f"-seed-{repeat}" if config.protocol.repeats > 1 else ""
+        for index, split in enumerate(splits):
+            fold, inner = index, ""
+            if isinstance(split, NestedSplit):
+                fold = split.fold
+                inner = "" if split.inner is None else f"-inner-{split.inner}"
+            unit = Unit(f"fold-{fold:02d}{inner}{suffix}", fold, seed)
+            folds.append(Fold(unit, dataset, split))
     return folds
+
+
+def check_judging(config: TrainConfig, dataset: Dataset) -> None:
+    """Refuse a metric, or a rule of selection, that is not for targets of this kind."""
+    dataset.judged_by(config.metric)
+    by_accuracy = isinstance(config.protocol, ValidatedConfig) and (
+        config.protocol.select == ACCURACY.name
+    )
+    if by_accuracy and dataset.batch.task != CLASSES:
+        raise UserError(
+            f"protocol.select=accuracy is for classes, and {dataset.name} has "
+            f"{dataset.batch.task}: use metric or loss."
+        )
 
 
 def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[RunFolder, RunRecord]:
@@ -165,11 +186,12 @@ def new_record(
 
 
 def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Experiment]:
-    """An interrupted run with the config it was started with, and more epochs if that is wished."""
+    """An interrupted run with the config it was started with, and more epochs if that is wished.
+
+    Whoever reopens it holds its lock.
+    """
     run = RunFolder.open(path)
     record = run.read_record()
-    if record.actual_state() == RUNNING:
-        raise UserError(f"{path} is still running as process {record.pid}; stop that one first.")
     config = read_config(run)
     if epochs is not None and epochs != config.epochs:
         config.epochs = epochs
@@ -193,9 +215,7 @@ def claim(run: RunFolder, record: RunRecord) -> None:
 
 
 def read_config(run: RunFolder) -> TrainConfig:
-    plain = OmegaConf.to_container(OmegaConf.load(run.config_path))
-    assert isinstance(plain, dict)
-    return restore_config({str(key): value for key, value in plain.items()})
+    return restore_config(read_yaml(run.config_path), str(run.config_path))
 
 
 def default_name(config: TrainConfig) -> str:
@@ -203,7 +223,7 @@ def default_name(config: TrainConfig) -> str:
     words = [config.dataset.name, *config.propagation.words, config.aggregator.name]
     if config.propagation.uses_g:
         words.append(config.g.name)
-    return "-".join([*words, f"k{config.layers}"]).lower()
+    return as_name("-".join([*words, f"k{config.layers}"]).lower())
 
 
 @cache

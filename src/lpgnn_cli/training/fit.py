@@ -18,6 +18,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, random_signs, with_signs
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, TEST, VAL, Metric
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
@@ -33,7 +34,7 @@ from lpgnn_cli.runfolder import (
     Unit,
     UnitResult,
 )
-from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
@@ -90,7 +91,7 @@ class UnitFit:
         self.task = task
         self.config = task.config
         self.run = RunFolder(task.run)
-        self.folder = self.run.unit(task.unit.name)
+        self.folder = self.run.make_unit(task.unit.name)
         self.device = torch.device(task.device)
         torch.set_num_threads(task.threads)
         torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
@@ -123,15 +124,32 @@ class UnitFit:
         last = self.folder / LAST
         if not last.is_file():
             return
-        self._load(load_checkpoint(last))
+        with reading(last):
+            self._load(self._own(last))
         for name in (SELECTED, BEST_ON_TEST):
             if (self.folder / name).is_file():
-                self.kept[name] = load_checkpoint(self.folder / name)
+                self.kept[name] = self._own(self.folder / name)
         if self.validated and self.progress.best_epoch and SELECTED not in self.kept:
             raise UserError(
                 f"{self.folder} has no {SELECTED}, though its validation part selected an epoch: "
                 "version 0.1 called it best.pt; rename it and resume again."
             )
+
+    def _own(self, path: Path) -> dict[str, Any]:
+        """A checkpoint of this unit: the same fold and seed of the same data."""
+        content = load_checkpoint(path)
+        for what in ("unit", "dataset_fingerprint", "split_fingerprint"):
+            if content.get(what) != self._setting[what]:
+                raise UserError(
+                    f"{path} is the checkpoint of something else: its {what.replace('_', ' ')} is "
+                    f"{content.get(what)}, not {self._setting[what]}."
+                )
+        return content
+
+    @property
+    def metric(self) -> Metric:
+        """What the unit is judged by."""
+        return METRICS[self.parts["train"].judging.metric]
 
     @property
     def validated(self) -> ValidatedConfig | None:
@@ -240,19 +258,20 @@ class UnitFit:
         """Keep what a checkpoint holds now, if no epoch so far was better."""
         progress = self.progress
         if self.validated is not None:
-            if self.validated.select == "accuracy":
-                # Few graphs validate, so ties are common; the longer trained network wins them.
-                value = metrics["val/accuracy"]
-                better = value >= progress.best_value
-            else:
-                value = -metrics["val/loss"]
+            if self.validated.select == "loss":
+                value = -metrics[LOSS.on(VAL)]
                 better = value > progress.best_value
+            else:
+                by_accuracy = self.validated.select == ACCURACY.name
+                value = _worth(ACCURACY if by_accuracy else self.metric, metrics, VAL)
+                # Few graphs validate, so ties are common; the longer trained network wins them.
+                better = value >= progress.best_value
             if better:
                 progress.best_epoch, progress.best_value = epoch, value
                 self.kept[SELECTED] = self._content()
-        accuracy = metrics.get("test/accuracy", -math.inf)
-        if self.config.keep_best_on_test and accuracy > progress.best_on_test:
-            progress.best_on_test = accuracy
+        worth = _worth(self.metric, metrics, TEST)
+        if self.config.keep_best_on_test and worth > progress.best_on_test:
+            progress.best_on_test = worth
             self.kept[BEST_ON_TEST] = self._content()
 
     def _is_evaluated(self, epoch: int) -> bool:
@@ -291,6 +310,7 @@ class UnitFit:
     def _describe_setting(self) -> dict[str, Any]:
         """What a checkpoint holds of the unit itself: the same in every epoch."""
         task = self.task
+        units = self.parts["train"].judging.units
         split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
         return {
             "config": OmegaConf.to_container(OmegaConf.structured(self.config)),
@@ -301,6 +321,7 @@ class UnitFit:
             "split": {name: indices for name, indices in split.items() if indices is not None},
             "scaler": self.scaler.to_dict(),
             "vocabulary": task.dataset.vocabulary.to_dict(),
+            "units": None if units is None else units.to_dict(),
         }
 
     def _content(self) -> dict[str, Any]:
@@ -358,6 +379,14 @@ class UnitFit:
             result.inference = closing.inference
         self.run.write_result(result)
         return result
+
+
+def _worth(metric: Metric, metrics: dict[str, float], part: str) -> float:
+    """The larger, the better; the least of all where the part has no such metric."""
+    value = metrics.get(metric.on(part))
+    if value is None:
+        return -math.inf
+    return value if metric.larger_is_better else -value
 
 
 def _copied(value: Any) -> Any:

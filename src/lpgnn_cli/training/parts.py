@@ -10,6 +10,8 @@ from torch import Tensor
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.targets import Judging, Units, balanced_weights
+from lpgnn_cli.metrics import NUMBERS
 from lpgnn_cli.training.device import DTYPES
 
 
@@ -33,23 +35,52 @@ def make_parts(
     indices: dict[str, Tensor] = {"train": split.train, "test": split.test}
     if split.val is not None:
         indices["val"] = split.val
-    scaled = scaler.apply(dataset.batch)
+    judging = judge(config, dataset, _training_targets(config, dataset, split), device)
+    scaled = in_units(scaler.apply(dataset.batch), judging.units)
     if config.protocol.of_nodes:
         batch = place(scaled, config, device)
         return {
-            name: Part(batch, scored=nodes.to(device))
+            name: Part(batch, nodes.to(device), judging)
             for name, nodes in indices.items()
             if nodes.numel()
         }
-    whole = Part(scaled, dataset.scored)
+    whole = Part(scaled, dataset.scored, judging)
     parts = {name: whole.subset(graphs) for name, graphs in indices.items() if graphs.numel()}
     return {
-        name: Part(
-            place(part.batch, config, device),
+        name: replace(
+            part,
+            batch=place(part.batch, config, device),
             scored=None if part.scored is None else part.scored.to(device),
         )
         for name, part in parts.items()
     }
+
+
+def judge(config: TrainConfig, dataset: Dataset, targets: Tensor, device: torch.device) -> Judging:
+    """By the metric that is asked for, with the weights and units of the training targets."""
+    weights = None
+    if config.class_weights == "balanced":
+        weights = balanced_weights(targets, dataset.batch.num_classes)
+    return Judging(
+        metric=dataset.judged_by(config.metric).name,
+        weights=None if weights is None else weights.to(device, DTYPES[config.precision]),
+        units=Units.fit(targets) if dataset.batch.task == NUMBERS else None,
+    )
+
+
+def in_units(batch: GraphBatch, units: Units | None) -> GraphBatch:
+    """Targets that are numbers, as the network learns them."""
+    return batch if units is None else replace(batch, targets=units.apply(batch.targets))
+
+
+def _training_targets(config: TrainConfig, dataset: Dataset, split: Split) -> Tensor:
+    batch = dataset.batch
+    if config.protocol.of_nodes or batch.target_level == "graph":
+        return batch.targets[split.train]
+    nodes = batch.nodes_of(split.train)
+    if dataset.scored is not None:
+        nodes = nodes[torch.isin(nodes, dataset.scored)]
+    return batch.targets[nodes]
 
 
 def place(batch: GraphBatch, config: TrainConfig, device: torch.device) -> GraphBatch:
@@ -61,4 +92,5 @@ def place(batch: GraphBatch, config: TrainConfig, device: torch.device) -> Graph
         features=moved.features.to(dtype),
         arc_in=moved.arc_in.to(dtype),
         arc_out=moved.arc_out.to(dtype),
+        targets=moved.targets.to(dtype) if batch.task == NUMBERS else moved.targets,
     )

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from lpgnn_cli.metrics import CLASSES, LABELS
 from lpgnn_cli.propagation.solvers import graph_violation
 from lpgnn_cli.training.evaluation import Evaluation
-
-COLUMNS = ("item", "target", "predicted", "probability", "violation")
 
 
 def write_predictions(path: Path, evaluation: Evaluation) -> None:
     """item is the index of the graph, or of the node, within the part."""
     part, batch = evaluation.part, evaluation.part.batch
-    outcome = evaluation.outcome
-    probability, predicted = outcome.scores.softmax(dim=1).max(dim=1)
-    if not outcome.residuals:
-        violation = torch.zeros_like(probability)
-    elif batch.target_level == "graph":
-        violation = graph_violation(outcome.residuals, batch)
-    else:
-        violation = torch.cat([r.abs() for r in outcome.residuals], dim=1).mean(dim=1)
     items = torch.arange(len(batch.targets)) if part.scored is None else part.scored.cpu()
+    answers, probabilities = _answers(evaluation)
+    columns = {
+        **answers,
+        "violation": _violation(evaluation),
+        **_numbered("probability", probabilities),
+    }
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        columns = (batch.targets, predicted, probability, violation)
-        writer.writerows(
-            zip(items.tolist(), *(c.cpu()[items].tolist() for c in columns), strict=True)
-        )
+        writer.writerow(["item", *columns])
+        chosen = (column.cpu()[items].tolist() for column in columns.values())
+        writer.writerows(zip(items.tolist(), *chosen, strict=True))
+
+
+def _answers(evaluation: Evaluation) -> tuple[dict[str, Tensor], Tensor]:
+    """What is true and what the network says, and the probabilities of all classes or labels."""
+    batch, judging = evaluation.part.batch, evaluation.part.judging
+    scores = evaluation.outcome.scores
+    if batch.task == CLASSES:
+        probabilities = scores.softmax(dim=1)
+        probability, predicted = probabilities.max(dim=1)
+        answers = {"target": batch.targets, "predicted": predicted, "probability": probability}
+        return answers, probabilities
+    if batch.task == LABELS:
+        return _numbered("target", batch.targets), scores.sigmoid()
+    numbers = {
+        **_numbered("target", judging.in_units(batch.targets)),
+        **_numbered("predicted", judging.in_units(scores)),
+    }
+    return numbers, scores[:, :0]
+
+
+def _numbered(name: str, matrix: Tensor) -> dict[str, Tensor]:
+    columns: Iterable[Tensor] = matrix.T
+    return {f"{name}_{k}": column for k, column in enumerate(columns)}
+
+
+def _violation(evaluation: Evaluation) -> Tensor:
+    batch, outcome = evaluation.part.batch, evaluation.outcome
+    if not outcome.residuals:
+        return torch.zeros(len(batch.targets))
+    if batch.target_level == "graph":
+        return graph_violation(outcome.residuals, batch)
+    return torch.cat([r.abs() for r in outcome.residuals], dim=1).mean(dim=1)

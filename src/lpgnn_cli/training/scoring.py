@@ -16,15 +16,17 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, Vocabulary, load_dataset
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.targets import Judging, Units
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import TEST
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
-from lpgnn_cli.training.checkpoint import load_checkpoint
+from lpgnn_cli.stored import record_from
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
-from lpgnn_cli.training.parts import make_parts, place
+from lpgnn_cli.training.parts import in_units, make_parts, place
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,20 @@ class TrainedUnit:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
-        self.config: TrainConfig = restore_config(self.content["config"])
-        # What the states in the checkpoint were found by; the test phase may be asked to go another
-        # way.
-        self.inference = inference or self.config.inference
-        self.unit = Unit(**self.content["unit"])
-        self.epoch = int(self.content["progress"]["epoch"])
-        self.shape = DataShape(**self.content["shape"])
-        self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+        with reading(path):
+            self.config: TrainConfig = restore_config(self.content["config"], str(path))
+            # What the states in the checkpoint were found by; the test phase may be asked to go
+            # another way.
+            self.inference = inference or self.config.inference
+            self.unit = record_from(Unit, self.content["unit"], path)
+            self.epoch = int(self.content["progress"]["epoch"])
+            self.shape = DataShape(**self.content["shape"])
+            self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+            units = self.content.get("units")
+            self.units = None if units is None else Units.from_dict(units)
+        folder = path.absolute().parent
+        if folder.parent.name == "units" and folder.name != self.unit.name:
+            raise UserError(f"{path} is the checkpoint of {self.unit.name}, not of {folder.name}.")
 
     def rescore(self, data_root: str | None) -> Score:
         """The test part it was scored on in training, from zero and at its states there."""
@@ -66,15 +74,16 @@ class TrainedUnit:
                 f"{self.path} was trained on other data than {dataset.name} is here: the "
                 "fingerprints differ; point data.root at the data it was trained on."
             )
-        split = Split(**self.content["split"])
-        parts = make_parts(self.config, dataset, split, self.scaler, self.device)
-        propagation = build_propagation(
-            self.config,
-            self.shape,
-            {name: part.batch for name, part in parts.items()},
-            like=parts["train"].batch.features,
-        )
-        propagation.load_state_dict(self.content["propagation"])
+        with reading(self.path):
+            split = Split(**self.content["split"])
+            parts = make_parts(self.config, dataset, split, self.scaler, self.device)
+            propagation = build_propagation(
+                self.config,
+                self.shape,
+                {name: part.batch for name, part in parts.items()},
+                like=parts["train"].batch.features,
+            )
+            propagation.load_state_dict(self.content["propagation"])
         name = scored_part(parts)
         closing = score_part(propagation, name, parts[name], self.inference)
         return Score(
@@ -93,10 +102,12 @@ class TrainedUnit:
         vocabulary = Vocabulary.from_dict(self.content["vocabulary"])
         dataset = load_dataset(dataset_config, data_root, self.unit.seed, vocabulary)
         self._check_shape(dataset)
-        batch = place(self.scaler.apply(dataset.batch), self.config, self.device)
+        batch = in_units(self.scaler.apply(dataset.batch), self.units)
+        batch = place(batch, self.config, self.device)
         outcome, stats = self.infer(batch)
         scored = None if dataset.scored is None else dataset.scored.to(self.device)
-        evaluation = Evaluation(Part(batch, scored), outcome)
+        judging = Judging(dataset.judged_by(self.config.metric).name, units=self.units)
+        evaluation = Evaluation(Part(batch, scored, judging), outcome)
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics(TEST),
@@ -109,8 +120,9 @@ class TrainedUnit:
 
     def infer(self, batch: GraphBatch) -> tuple[Outcome, SolveStats | None]:
         """The test phase on graphs that are placed and scaled; their targets are not looked at."""
-        propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
-        propagation.network.load_state_dict(self.content["propagation"]["network"])
+        with reading(self.path):
+            propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
+            propagation.network.load_state_dict(self.content["propagation"]["network"])
         return propagation.infer(batch, self.inference)
 
     def _check_shape(self, dataset: Dataset) -> None:
@@ -120,6 +132,7 @@ class TrainedUnit:
             ("arc_features", "arc features"),
             ("classes", "classes"),
             ("target_level", "targets"),
+            ("task", "targets"),
         ):
             mine, theirs = getattr(self.shape, name), getattr(found, name)
             if mine != theirs:

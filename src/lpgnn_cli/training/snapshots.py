@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.network import state_sizes
 from lpgnn_cli.propagation import Propagation
 
@@ -25,7 +26,8 @@ class StateSnapshots:
         self.batch = batch
         self.every = max(1, config.epochs // FRAMES)
         self.last_epoch = config.epochs
-        self.wanted = state_sizes(config)[-1] == 2 and batch.target_level == "node"
+        of_nodes = batch.target_level == "node" and batch.task == CLASSES
+        self.wanted = state_sizes(config)[-1] == 2 and of_nodes
         self.epochs: list[int] = []
         self.states: list[Tensor] = []
         self.weights: list[Tensor] = []

@@ -3,9 +3,10 @@
 features        (N, F)        one row of numbers per node
 source, target  (A,)          arc a goes from node source[a] to node target[a]
 graph_ptr       (G + 1,)      graph g has the nodes graph_ptr[g] to graph_ptr[g + 1] - 1
-targets         (G,) or (N,)  one class per graph or per node, from 0
+targets         (G,) or (N,)  one class per graph or per node, from 0; or numbers; or rows of
+                              them; or rows of 0 and 1, several labels each
 arc_labels      (A, D)        optional: one row of numbers per arc
-num_classes     ()            optional: the largest target plus 1
+num_classes     ()            optional: the largest class plus 1
 target_level    ()            optional: graph or node, where the number of targets leaves it open
 train_masks, val_masks, test_masks  (S, N)  optional: S splits of the nodes
 """
@@ -32,8 +33,10 @@ from lpgnn_cli.data.features import (
 )
 from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.npz import Arrays, read_npz
+from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import CLASSES, task_of
 
 REQUIRED = ("features", "source", "target", "graph_ptr", "targets")
 # The columns that the graphs bring along, rather than some that are made of their structure.
@@ -84,7 +87,7 @@ def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
 
 def with_known_classes(batch: GraphBatch, vocabulary: Vocabulary | None, origin: str) -> GraphBatch:
     """With as many classes as the trained network knows, where there is one."""
-    if vocabulary is None or not vocabulary.classes:
+    if vocabulary is None or not vocabulary.classes or batch.task != CLASSES:
         return batch
     known, largest = len(vocabulary.classes), int(batch.targets.max())
     if largest >= known:
@@ -100,6 +103,7 @@ def encode(
     batch: GraphBatch,
     vocabulary: Vocabulary | None,
     masks: Masks | None = None,
+    metric: str = "",
 ) -> Dataset:
     """Graphs with the features of a dataset's config, eigenvectors included.
 
@@ -127,12 +131,21 @@ def encode(
     else:
         features = choose_features(choice, config.name, tables, known)
     return Dataset.build(
-        config.name, batch, features, positional=config.positional, vocabulary=known, masks=masks
+        config.name,
+        batch,
+        features,
+        positional=config.positional,
+        vocabulary=known,
+        masks=masks,
+        metric=metric,
     )
 
 
 def _batch(arrays: Arrays) -> GraphBatch:
-    graph_ptr, targets = _integers(arrays, "graph_ptr"), _integers(arrays, "targets")
+    graph_ptr = _integers(arrays, "graph_ptr")
+    targets, num_classes = as_targets(arrays["targets"], "targets")
+    if task_of(targets) == CLASSES:
+        num_classes = int(arrays.get("num_classes", num_classes))
     source = _integers(arrays, "source")
     labels = arrays.get("arc_labels")
     return GraphBatch.from_arcs(
@@ -142,8 +155,8 @@ def _batch(arrays: Arrays) -> GraphBatch:
         arc_labels=torch.zeros(source.numel(), 0) if labels is None else _numbers(labels),
         graph_ptr=graph_ptr,
         targets=targets,
-        target_level=_level(arrays, graph_ptr.numel() - 1, targets.numel()),
-        num_classes=int(arrays.get("num_classes", int(targets.max()) + 1)),
+        target_level=_level(arrays, graph_ptr.numel() - 1, len(targets)),
+        num_classes=num_classes,
     )
 
 

@@ -1,7 +1,7 @@
 """One graph with classes of nodes, in a file of plain arrays, as node-level benchmarks publish it.
 
 node_features  (N, F)  one row of numbers per node
-node_labels    (N,)    one class per node, from 0
+node_labels    (N,)    one class per node, from 0; or numbers; or rows of 0 and 1, labels
 edges          (E, 2)  two nodes each
 train_masks, val_masks, test_masks  (S, N)  optional: S splits of the nodes, true or false
 """
@@ -19,9 +19,11 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.datasets.graphs import encode, with_known_classes
 from lpgnn_cli.data.masks import Masks
-from lpgnn_cli.data.node_files import check_published, find_file
+from lpgnn_cli.data.node_files import PUBLISHED, check_published, find_file
 from lpgnn_cli.data.npz import Arrays, read_npz
+from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.metrics import CLASSES, task_of
 
 REQUIRED = ("node_features", "node_labels", "edges")
 
@@ -34,7 +36,8 @@ def load_nodes(config: NodesConfig, request: Request) -> Dataset:
     if config.path is None and not config.directed:
         check_published(config.name, batch, path)
     batch = with_known_classes(batch, request.vocabulary, str(path))
-    return encode(config, batch, request.vocabulary, masks)
+    metric = PUBLISHED[config.name].metric if config.name in PUBLISHED else ""
+    return encode(config, batch, request.vocabulary, masks, metric)
 
 
 def read_nodes(path: Path, *, directed: bool) -> tuple[GraphBatch, Masks | None]:
@@ -61,27 +64,23 @@ def _batch(arrays: Arrays, directed: bool) -> GraphBatch:
     values = features.astype(np.float32)
     _require(bool(np.isfinite(values).all()), "node_features has a value that is no finite number")
     _require(
-        labels.dtype.kind in "iu",
-        f"node_labels must be whole numbers, the classes, not {labels.dtype}",
-    )
-    _require(
-        labels.shape == (nodes,),
+        len(labels) == nodes if labels.ndim else False,
         f"node_labels has the shape {labels.shape}, but there are {nodes} nodes",
     )
-    _require(int(labels.min()) >= 0, "node_labels has a negative class: they are numbered from 0")
+    targets, num_classes = as_targets(labels, "node_labels")
     _require(
-        int(labels.max()) < nodes, f"node_labels has the class {labels.max()}: more than nodes"
+        num_classes > 1 or task_of(targets) != CLASSES,
+        "node_labels has one class only: there is nothing to learn",
     )
-    _require(int(labels.max()) > 0, "node_labels has one class only: there is nothing to learn")
     arcs = _arcs(arrays["edges"], nodes, directed)
     return GraphBatch.from_arcs(
         features=torch.from_numpy(values),
         source=torch.from_numpy(arcs[:, 0].copy()),
         target=torch.from_numpy(arcs[:, 1].copy()),
         graph_ptr=torch.tensor([0, nodes]),
-        targets=torch.from_numpy(labels.astype(np.int64)),
+        targets=targets,
         target_level="node",
-        num_classes=int(labels.max()) + 1,
+        num_classes=num_classes,
     )
 
 
