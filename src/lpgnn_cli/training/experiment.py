@@ -21,6 +21,7 @@ from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.data.splits import NestedSplit
