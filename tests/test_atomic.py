@@ -56,7 +56,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
 
 
 def test_a_checkpoint_that_cannot_be_saved_leaves_the_last_one(tmp_path: Path) -> None:
-    path = tmp_path / "units" / "last.pt"
+    path = tmp_path / "last.pt"
     save_checkpoint(path, {"weights": torch.ones(3)})
     with pytest.raises(RuntimeError, match="no"):
         save_checkpoint(path, {"weights": torch.zeros(3), "bad": CannotBeSaved()})

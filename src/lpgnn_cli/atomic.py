@@ -15,6 +15,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        # A disk that is full does not say for which file.
+        error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -24,3 +28,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """What writers that were killed left behind; nobody else may be writing there now."""
+    for path in folder.glob(".*.*"):
+        if path.suffix[1:].isdecimal():
+            path.unlink(missing_ok=True)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from lpgnn_cli.commands import COMMANDS
-from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.errors import RunFailed, UserError, describe_os_error
+from lpgnn_cli.signals import exit_code
 from lpgnn_cli.version import __version__
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
@@ -24,14 +25,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _report(error, 2)
     except RunFailed as error:
-        return _report(error, 1)
-    except KeyboardInterrupt:
+        return _report(error, error.code)
+    except KeyboardInterrupt as interruption:
         print("lpgnn: interrupted.", file=sys.stderr)
-        return 130
+        return exit_code(interruption)
     except BrokenPipeError:
         # The reader (`| head`) has gone; keep Python from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        return _report(RunFailed(f"{describe_os_error(error)}."), 1)
 
 
 def _report(error: Exception, code: int) -> int:

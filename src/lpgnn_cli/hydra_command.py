@@ -80,7 +80,7 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
 class _Failed(SystemExit):
     """Brings an error past Hydra, which would print exceptions of other kinds itself."""
 
-    def __init__(self, error: UserError | RunFailed) -> None:
+    def __init__(self, error: UserError | RunFailed | OSError) -> None:
         super().__init__(1)
         self.error = error
 
@@ -93,6 +93,8 @@ def _task(module: str) -> Callable[[DictConfig], float | None]:
         except (UserError, RunFailed) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 raise  # the other jobs go on; Hydra reports this one at the end
+            raise _Failed(error) from error
+        except OSError as error:
             raise _Failed(error) from error
         return result
 

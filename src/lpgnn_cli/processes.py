@@ -6,12 +6,14 @@ what its task returns is the last one, and a worker that ends without it is lost
 
 Every worker holds the end of a pipe whose other end the pool has: when the process of the pool
 dies, however it dies, the pipe breaks, and the worker gets SIGTERM, as it does when the pool is
-interrupted. What a task does about SIGTERM (to save and to return early) is its own affair.
+interrupted. What a task does about SIGTERM (to save and to return early) is its own affair; it may
+get it more than once, as one that comes while its process is still starting is lost.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import threading
@@ -25,6 +27,11 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from lpgnn_cli import signals
+
+FORK_SERVER = "lpgnn_cli.fork_server"
+# Seconds between two requests to end.
+AGAIN = 0.5
 # Seconds that workers have to save when the pool is left before they are done.
 GRACE = 60.0
 _MESSAGE, _RESULT = range(2)
@@ -83,7 +90,7 @@ class ProcessPool(Generic[Slot]):
             self._context = multiprocessing.get_context("spawn")
         else:
             self._context = multiprocessing.get_context("forkserver")
-            self._context.set_forkserver_preload(list(preload))
+            self._context.set_forkserver_preload([FORK_SERVER, *preload])
         self._free = list(slots)
         self._running: dict[Connection, _Worker[Slot]] = {}
         self._lifeline, self._held = self._context.Pipe(duplex=False)
@@ -120,7 +127,13 @@ class ProcessPool(Generic[Slot]):
         """Run `work` in a process; it is given a function that sends messages."""
         receiver, sender = self._context.Pipe(duplex=False)
         process = self._context.Process(target=_work, args=(work, sender, self._lifeline))
-        process.start()
+        if isinstance(self._context, ForkServerContext):
+            with signals.blocked():  # which would have a new interpreter print a traceback
+                multiprocessing.forkserver.ensure_running()
+            process.start()
+        else:
+            with signals.blocked():
+                process.start()
         sender.close()
         self._running[receiver] = _Worker(task, self._free.pop(0), process)
 
@@ -156,10 +169,12 @@ class ProcessPool(Generic[Slot]):
         """Let workers save what they have; a second Ctrl-C ends them at once."""
         processes = [worker.process for worker in self._running.values()]
         try:
-            self.interrupt()
             deadline = time.monotonic() + GRACE
-            for process in processes:
-                process.join(max(0.0, deadline - time.monotonic()))
+            while any(process.is_alive() for process in processes):
+                if time.monotonic() > deadline:
+                    break
+                self.interrupt()
+                wait([process.sentinel for process in processes if process.is_alive()], AGAIN)
         finally:
             for process in processes:
                 if process.is_alive():
@@ -170,11 +185,12 @@ class ProcessPool(Generic[Slot]):
 def _work(work: Callable[[Send], Any], sender: Connection, lifeline: Connection) -> None:
     """A worker: one task, its messages and its result sent to the pool."""
     # A terminal sends Ctrl-C to all processes; that of the pool alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signals.ignore((signal.SIGINT, signal.SIGHUP))
+    signals.unblock()
     threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
 
     def send(kind: int, content: Any) -> None:
-        with suppress(BrokenPipeError):  # the pool is gone, and SIGTERM is on its way
+        with suppress(OSError):  # the pool is gone, and SIGTERM is on its way
             sender.send((kind, content))
 
     send(_RESULT, work(lambda message: send(_MESSAGE, message)))

@@ -20,7 +20,8 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.training.execute import StopFlag, execute
+from lpgnn_cli.signals import StopFlag
+from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.observer import Observer
 from lpgnn_cli.training.rescoring import forget_weights, rescore
@@ -34,21 +35,21 @@ def compute(
     stop: StopFlag | None = None,
 ) -> RunSummary:
     """Train the units that are not finished yet; folder and record tell what came of it."""
-    for observer in observers:
-        observer.run_started(folder, record.units, experiment.config.epochs)
-    tasks = experiment.tasks(folder)
-    results = execute(tasks, experiment.workers, observers, stop)
-
-    record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
-    summary = summarise(folder)
-    if record.state == FINISHED:
-        if summary.best_epoch and rescore(experiment, folder, summary.best_epoch):
-            summary = summarise(folder)
-        forget_weights(folder)
-    if experiment.config.figures:
-        make_figures(folder)
-    record.ended = time.time()
-    folder.write_record(record)
+    with (stop or StopFlag()).listening() as stop:
+        for observer in observers:
+            observer.run_started(folder, record.units, experiment.config.epochs)
+        tasks = experiment.tasks(folder)
+        results = execute(tasks, experiment.workers, observers, stop)
+        record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)
+        summary = summarise(folder)
+        if record.state == FINISHED:
+            if summary.best_epoch and rescore(experiment, folder, summary.best_epoch):
+                summary = summarise(folder)
+            forget_weights(folder)
+        if experiment.config.figures:
+            make_figures(folder)
+        record.ended = time.time()
+        folder.write_record(record)
     for observer in observers:
         observer.run_ended(folder, summary.to_dict())
     return summary

@@ -14,6 +14,7 @@
     summary.json              what is reported: RunSummary, EvalSummary, or the summary of a sweep
     figures/                  pictures
     tracking.json             what of all this MLflow has
+    .lock                     held by the process that computes the run; each unit has one, too
 
 A unit is one fold with one seed: what runs independently of everything else.
 """
@@ -23,19 +24,23 @@ from __future__ import annotations
 import csv
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
+from lpgnn_cli import locks
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import EPOCH, TEST, TIME, TRAIN
+from lpgnn_cli.names import checked_name
+from lpgnn_cli.stored import read_json, record_from
 
+LOCK = ".lock"
 RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "running",
     "finished",
@@ -43,6 +48,9 @@ RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED = (
     "diverged",
     "failed",
 )
+STATES = (RUNNING, FINISHED, INTERRUPTED, DIVERGED, FAILED)
+# The year 5000: a time beyond it is no time.
+LATEST = 1e11
 
 
 # Checkpoints: where training goes on; what a validation part selected; and, only where it was asked
@@ -97,6 +105,9 @@ class Unit:
     fold: int
     seed: int
 
+    def __post_init__(self) -> None:
+        checked_name("unit", self.name)
+
 
 @dataclass
 class RunRecord:
@@ -118,7 +129,7 @@ class RunRecord:
     units: list[Unit] = field(default_factory=list)
     ended: float | None = None
     reason: str = ""
-    # Which process computes it, so that a run whose process is gone is known as interrupted.
+    # Which process computes it; whether that one still does, the lock of the folder tells.
     pid: int = 0
     host: str = ""
     # The MLflow run it belongs to, where it is one of several.
@@ -126,21 +137,11 @@ class RunRecord:
     # What it was computed with: python, torch, numpy, ...
     versions: dict[str, str] = field(default_factory=dict)
 
-    def actual_state(self) -> str:
-        """`state`, but a run that calls itself running while its process is gone is interrupted."""
-        if self.state != RUNNING or not self.pid or self.host != platform.node():
-            return self.state
-        return RUNNING if _is_alive(self.pid) else INTERRUPTED
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    def __post_init__(self) -> None:
+        _check_state(self.state)
+        for moment in (self.started, self.ended or 0.0):
+            if not 0 <= moment < LATEST:
+                raise UserError(f"{moment:g} is not a time.")
 
 
 @dataclass
@@ -164,10 +165,33 @@ class UnitResult:
     best_mean_epoch: int = 0
     best_mean_epoch_from_zero: dict[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _check_state(self.state)
+
+
+def _check_state(state: str) -> None:
+    if state not in STATES:
+        raise UserError(f"state cannot be {state[:60]!r}.")
+
 
 def runs_root() -> Path:
     """Where runs go: $LPGNN_RUNS, or `runs/` in the current folder."""
     return Path(os.environ.get("LPGNN_RUNS") or "runs").absolute()
+
+
+def make_folder(path: Path) -> Path:
+    """A folder under the root of all runs."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_make(path, error) from error
+    return path
+
+
+def _cannot_make(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path} cannot be made: {error.strerror}; set LPGNN_RUNS to a folder that can be written."
+    )
 
 
 class RunFolder:
@@ -179,9 +203,9 @@ class RunFolder:
     @classmethod
     def create(cls, root: Path, command: str, name: str) -> RunFolder:
         """A new folder `root/command/date/time-name`, never one that another run has."""
+        checked_name("name", name)
         now = datetime.now()
-        parent = root / command / now.strftime("%Y-%m-%d")
-        parent.mkdir(parents=True, exist_ok=True)
+        parent = make_folder(root / command / now.strftime("%Y-%m-%d"))
         stem = f"{now.strftime('%H-%M-%S')}-{name}"
         for number in range(1, 10_000):
             path = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -189,6 +213,8 @@ class RunFolder:
                 path.mkdir()
             except FileExistsError:
                 continue
+            except OSError as error:
+                raise _cannot_make(path, error) from error
             return cls(path)
         raise UserError(f"{parent} holds too many runs named {stem}; set another name=.")
 
@@ -198,6 +224,33 @@ class RunFolder:
         if not folder.record_path.is_file():
             raise UserError(f"{path} is not a run folder: it has no run.json.")
         return folder
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Compute this run, which nobody else can do at the same time."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locks.held(self.lock_path))
+            except locks.Busy:
+                record = self.read_record()
+                raise UserError(
+                    f"{self.path} is still running, as process {record.pid} of {record.host}; "
+                    "stop that one first."
+                ) from None
+            yield
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a process is computing it now."""
+        return locks.is_held(self.lock_path)
+
+    def actual_state(self, record: RunRecord) -> str:
+        """A run that calls itself running while nobody computes it was interrupted."""
+        return INTERRUPTED if record.state == RUNNING and not self.is_held else record.state
+
+    @property
+    def lock_path(self) -> Path:
+        return self.path / LOCK
 
     @property
     def record_path(self) -> Path:
@@ -216,15 +269,20 @@ class RunFolder:
         return self.path / "figures"
 
     def unit(self, name: str) -> Path:
-        return self.path / "units" / name
+        return self.path / "units" / checked_name("unit", name)
+
+    def make_unit(self, name: str) -> Path:
+        """The folder of a unit, in a run folder that must be there still."""
+        folder = self.unit(name)
+        folder.parent.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def write_record(self, record: RunRecord) -> None:
         write_atomically(self.record_path, json.dumps(asdict(record), indent=1))
 
     def read_record(self) -> RunRecord:
-        raw = json.loads(self.record_path.read_text(encoding="utf-8"))
-        units = [Unit(**u) for u in raw.pop("units")]
-        return RunRecord(**raw, units=units)
+        return record_from(RunRecord, read_json(self.record_path), self.record_path)
 
     def write_result(self, result: UnitResult) -> None:
         write_atomically(
@@ -235,10 +293,13 @@ class RunFolder:
         path = self.unit(unit) / "result.json"
         if not path.is_file():
             return None
-        raw = json.loads(path.read_text(encoding="utf-8"))
-        if "from_zero" not in raw and raw["state"] == FINISHED:
-            raw |= _figures_of_0_1(raw)
-        return UnitResult(**{**raw, "rule": Rule(raw["rule"])})
+        raw = read_json(path)
+        if "from_zero" not in raw and raw.get("state") == FINISHED:
+            try:
+                raw |= _figures_of_0_1(raw)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise UserError(f"{path} is damaged: it lacks {error}.") from error
+        return record_from(UnitResult, raw, path)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_atomically(self.summary_path, json.dumps(dict(summary), indent=1))
@@ -247,8 +308,7 @@ class RunFolder:
         """What is stored, whichever command wrote it; `runsummary` gives it types."""
         if not self.summary_path.is_file():
             return {}
-        summary: dict[str, Any] = json.loads(self.summary_path.read_text(encoding="utf-8"))
-        return summary
+        return read_json(self.summary_path)
 
     def read_metrics(self, unit: str) -> list[dict[str, float]]:
         return list(iterate_metrics(self.unit(unit) / "metrics.csv"))
@@ -282,9 +342,14 @@ class MetricsWriter:
 
     def __init__(self, path: Path, keep_epochs: int = 0) -> None:
         """Opens the file, keeping its first `keep_epochs` rows (a resumed run)."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text(encoding="utf-8").splitlines() if keep_epochs else []
         kept = lines[: keep_epochs + 1]
+        if keep_epochs and len(kept) <= keep_epochs:
+            raise UserError(
+                f"{path} is damaged: it has {max(0, len(kept) - 1)} of the {keep_epochs} epochs "
+                "that the checkpoint beside it comes after; remove the folder of this unit to "
+                "train it anew."
+            )
         write_atomically(path, "".join(f"{line}\n" for line in kept))
         self._columns = kept[0].split(",") if kept else []
         self._file: TextIO = path.open("a", encoding="utf-8", newline="")

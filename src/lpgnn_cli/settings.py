@@ -9,22 +9,19 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-# The parser in C, where PyYAML has it, is ten times as fast.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from lpgnn_cli.stored import parse_yaml, read_yaml
 
 
 def read_flat_config(path: Path) -> dict[str, str]:
     """`{"lr.theta": "0.01", "state": "[16]", ...}`; empty where there is no config yet."""
     if not path.is_file():
         return {}
-    return flat_config(path.read_text(encoding="utf-8"))
+    return dict(_flatten(read_yaml(path), ""))
 
 
 def flat_config(text: str) -> dict[str, str]:
     """The same from the text of a config.yaml."""
-    return dict(_flatten(yaml.load(text, _Loader) or {}, ""))
+    return dict(_flatten(parse_yaml(text, "the config"), ""))
 
 
 def uses_g(settings: Container[str]) -> bool:

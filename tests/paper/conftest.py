@@ -98,7 +98,7 @@ def make_run(runs: Path) -> MakeRun:
         halfway = middle or [a - 0.1 for a in accuracies]
         for i, unit in enumerate(units):
             values = [0.5, halfway[i], accuracies[i]]
-            writer = MetricsWriter(run.unit(unit.name) / "metrics.csv")
+            writer = MetricsWriter(run.make_unit(unit.name) / "metrics.csv")
             rows = [
                 {
                     "train/accuracy": 1.0,

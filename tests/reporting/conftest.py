@@ -70,7 +70,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         OmegaConf.save(OmegaConf.create(dict(config)), run.config_path)
         for i, (unit, columns) in enumerate(zip(units, curves, strict=True)):
             epochs = len(next(iter(columns.values())))
-            writer = MetricsWriter(run.unit(unit.name) / "metrics.csv")
+            writer = MetricsWriter(run.make_unit(unit.name) / "metrics.csv")
             rows = [{k: float(v[e]) for k, v in columns.items()} for e in range(epochs)]
             for epoch, row in enumerate(rows, start=1):
                 writer.write(epoch, row)

@@ -26,7 +26,6 @@ from lpgnn_cli.sweeps.jobs import (
     Job,
     fail,
     is_to_run,
-    lock_of,
     read_notes,
     state_of,
 )
@@ -107,7 +106,7 @@ def test_a_job_is_the_train_run_that_repeats_it(job: Job) -> None:
 def test_running_without_a_process_is_interrupted(job: Job) -> None:
     assert state_of(job.run) == (PENDING, "")
     run = set_state(job, RUNNING)
-    with lock_of(run):
+    with run.held():
         assert state_of(run)[0] == RUNNING
     assert state_of(run)[0] == INTERRUPTED
     assert is_to_run(run, retries=0, retry_failed=False)

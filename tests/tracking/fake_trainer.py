@@ -91,7 +91,7 @@ class FakeTrainer:
         scale: float = 1.0,
     ) -> None:
         last = last or self.epochs
-        writer = MetricsWriter(self.run.unit(unit.name) / "metrics.csv", keep_epochs=first - 1)
+        writer = MetricsWriter(self.run.make_unit(unit.name) / "metrics.csv", keep_epochs=first - 1)
         for epoch in range(first, last + 1):
             writer.write(epoch, {k: v * scale for k, v in metrics(unit.fold, epoch).items()})
             on_epoch(unit.name, epoch)

@@ -178,7 +178,7 @@ def test_a_killed_trainer_leaves_a_complete_mirror(runs: Path, empty_store: Path
     assert code.returncode == -9
     (record,) = runs.glob("train/*/*/run.json")
     run = RunFolder(record.parent)
-    assert run.read_record().actual_state() == "interrupted"
+    assert run.actual_state(run.read_record()) == "interrupted"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not ((s := read_state(run)) and s.complete):
         time.sleep(0.2)

@@ -155,6 +155,7 @@ def make_tasks(tmp_path: Path) -> MakeTasks:
     """The units of a config, as a run in the folder `run` of this test."""
 
     def make(config: TrainConfig, run: str = "run") -> list[UnitTask]:
+        (tmp_path / run).mkdir(exist_ok=True)
         return Experiment.prepare(config).tasks(RunFolder(tmp_path / run))
 
     return make

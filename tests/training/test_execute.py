@@ -30,7 +30,8 @@ from lpgnn_cli.runfolder import (
     Unit,
     UnitResult,
 )
-from lpgnn_cli.training.execute import StopFlag, execute
+from lpgnn_cli.signals import StopFlag
+from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 
 CLIQUE = (
@@ -199,7 +200,7 @@ def interrupted(runs: Path, *words: str, workers: int, rows: int = 4) -> tuple[P
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 1, said
+    assert process.returncode == 130, said
     (record,) = runs.glob("train/*/*/run.json")
     return record.parent, said
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lpgnn_cli.cli import main
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder, UnitResult
-from lpgnn_cli.training import execute
+from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.experiment import reopen_run
@@ -271,12 +272,12 @@ def stop_after(checks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if Ctrl-C were pressed when `stop` has been asked so often."""
     asked = 0
 
-    def stop(self: execute.StopFlag) -> bool:
+    def stop(self: StopFlag) -> bool:
         nonlocal asked
         asked += 1
         return asked > checks
 
-    monkeypatch.setattr(execute.StopFlag, "__call__", stop)
+    monkeypatch.setattr(StopFlag, "__call__", stop)
 
 
 def curves(run: Path) -> dict[str, list[dict[str, float]]]:
@@ -297,7 +298,7 @@ def test_the_command_resumes_and_extends_a_run(runs, monkeypatch, capsys):
     with monkeypatch.context() as context:
         stop_after(9 + 4, context)  # in epoch 5 of the second unit
         capsys.readouterr()
-        assert main(["train", *TWO_UNITS, "epochs=9"]) == 1
+        assert main(["train", *TWO_UNITS, "epochs=9"]) == 130
     run = only_run(runs / "second")
     said = capsys.readouterr().err
     assert said == f"lpgnn: interrupted; go on with `lpgnn train resume={run}`.\n"
@@ -357,10 +358,10 @@ def test_what_cannot_be_resumed_is_refused(runs, capsys, monkeypatch):
     run = RunFolder(only_run(runs))
     record = run.read_record()
 
-    record.state, record.pid = RUNNING, os.getpid()
-    run.write_record(record)
-    with pytest.raises(UserError, match=f"is still running as process {os.getpid()}"):
-        reopen_run(str(run.path), None)
+    with run.held():
+        assert main(["train", f"resume={run.path}"]) == 2
+    said = capsys.readouterr().err
+    assert f"{run.path} is still running, as process {os.getpid()} of " in said
 
     record.state, record.dataset_fingerprint = INTERRUPTED, "0" * 64
     run.write_record(record)
@@ -368,14 +369,19 @@ def test_what_cannot_be_resumed_is_refused(runs, capsys, monkeypatch):
         reopen_run(str(run.path), None)
 
 
-def test_a_run_whose_process_is_gone_can_be_resumed(runs):
+def test_the_lock_tells_the_living_from_the_dead(runs):
+    """Whatever the record says of a process, which may be of another machine or somebody else's."""
     assert main(["train", *TWO_UNITS, "epochs=1"]) == 0
     run = RunFolder(only_run(runs))
-    raw = json.loads(run.record_path.read_text())
-    raw |= {"state": RUNNING, "pid": 2**22 + 1}
-    run.record_path.write_text(json.dumps(raw))
-    _, record, _ = reopen_run(str(run.path), 2)
-    assert record.actual_state() == INTERRUPTED
+    for pid, host in ((2**22 + 1, platform.node()), (os.getpid(), platform.node()), (1, "other")):
+        raw = json.loads(run.record_path.read_text())
+        raw |= {"state": RUNNING, "pid": pid, "host": host}
+        run.record_path.write_text(json.dumps(raw))
+        assert run.actual_state(run.read_record()) == INTERRUPTED
+        with run.held():
+            assert run.actual_state(run.read_record()) == RUNNING
+    assert main(["train", f"resume={run.path}", "epochs=2", "quiet=true"]) == 0
+    assert run.read_record().state == FINISHED
 
 
 def test_best_pt_is_never_behind_last_pt(make_config, make_tasks, monkeypatch):

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from lpgnn_cli.api.html import table
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import metric_text
@@ -18,6 +16,7 @@ from lpgnn_cli.reporting.text import describe
 from lpgnn_cli.reporting.units import read_units, scored_part
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.stored import read_yaml
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Run(os.PathLike[str]):
     @property
     def state(self) -> str:
         """finished, running, interrupted, diverged or failed."""
-        return self._run.read_record().actual_state()
+        return self._run.actual_state(self._run.read_record())
 
     @property
     def accuracy(self) -> float:
@@ -98,9 +97,7 @@ class Run(os.PathLike[str]):
     @property
     def config(self) -> dict[str, Any]:
         """All settings of the run, nested as in config.yaml."""
-        plain = OmegaConf.to_container(OmegaConf.load(self._run.config_path))
-        assert isinstance(plain, dict)
-        return {str(key): value for key, value in plain.items()}
+        return read_yaml(self._run.config_path)
 
     def metrics(self, fold: str) -> list[dict[str, float]]:
         """One row per epoch of a fold, such as `fold-00`."""

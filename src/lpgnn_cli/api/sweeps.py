@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import OmegaConf
 from rich.console import Console
 
 from lpgnn_cli.api.graphs import with_stored_graphs
@@ -25,6 +24,7 @@ from lpgnn_cli.config.compose import check_overrides, make_loader
 from lpgnn_cli.formatting import count, per_cent
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.runsummary import HONEST_ACCURACY
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import read_table
 from lpgnn_cli.sweeps.leaderboard import ranked
@@ -57,8 +57,8 @@ class Sweep:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = RunFolder.open(Path(folder).absolute()).path
-        config = OmegaConf.load(RunFolder(self.folder).config_path)
-        board = Board(str(OmegaConf.select(config, "sweep.metric", default=AUTO)))
+        config = read_flat_config(RunFolder(self.folder).config_path)
+        board = Board(config.get("sweep.metric", AUTO))
         board.add(read_table(self.folder))
         board.refresh()
         self.metric = board.metric_name()

@@ -51,13 +51,15 @@ def run(config: EvalConfig) -> float:
             scores.append(trained.score(config.dataset, config.data.root))
 
     folder, record = start_evaluation(config, units, scores, device)
-    for trained, score in zip(units, scores, strict=True):
-        write_score(folder, trained, score)
-    live = tracking.start(config.tracking, folder)
-    summary = summarise_scores(scores)
-    folder.write_summary(summary.to_dict())
-    record.state, record.ended = FINISHED, time.time()
-    folder.write_record(record)
+    with folder.held():
+        claim(folder, record)
+        for trained, score in zip(units, scores, strict=True):
+            write_score(folder, trained, score)
+        live = tracking.start(config.tracking, folder)
+        summary = summarise_scores(scores)
+        folder.write_summary(summary.to_dict())
+        record.state, record.ended = FINISHED, time.time()
+        folder.write_record(record)
     if live is not None:
         live.run_ended(folder, summary.to_dict())
     evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
@@ -78,12 +80,11 @@ def start_evaluation(
     record.dataset_fingerprint = scores[0].dataset_fingerprint
     if config.dataset is None:
         record.split_fingerprint = units[0].content["split_fingerprint"]
-    claim(folder, record)
     return folder, record
 
 
 def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
-    unit = folder.unit(trained.unit.name)
+    unit = folder.make_unit(trained.unit.name)
     writer = MetricsWriter(unit / "metrics.csv")
     writer.write(trained.epoch, score.metrics)
     writer.close()

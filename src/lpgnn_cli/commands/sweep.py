@@ -10,6 +10,7 @@ from rich.console import Console
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RUNNING
+from lpgnn_cli.signals import exit_code
 from lpgnn_cli.sweeps.jobs import PENDING
 from lpgnn_cli.sweeps.session import Session
 from lpgnn_cli.sweeps.supervisor import DryRun
@@ -20,10 +21,10 @@ def sweep(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> i
     with Session.open(loader, config_name, overrides, Console()) as session:
         try:
             run_to_the_end(session)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interruption:
             again = " ".join(["lpgnn sweep", *overrides])
             print(f"lpgnn: interrupted; the same command goes on: {again}", file=sys.stderr)
-            return 130
+            return exit_code(interruption)
     return 0
 
 

@@ -54,7 +54,7 @@ def _target(run: RunFolder, uri: str | None) -> tuple[str, str]:
 def _send(run: RunFolder, uri: str, experiment: str) -> str:
     from lpgnn_cli.sweeps.job_mirrors import mirror_of
 
-    running = run.read_record().actual_state() == RUNNING
+    running = run.actual_state(run.read_record()) == RUNNING
     sent = mirror_of(run, uri, experiment).send(ended=not running)
     if not sent.metrics and not sent.artifacts:
         return "MLflow already has everything."

@@ -18,6 +18,7 @@ from typing import IO
 from rich.console import Console
 
 from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.signals import Interruption, exit_code, interrupting
 from lpgnn_cli.tracking.store import artifact_root, existing_uri, sqlite_path
 
 HOST = "127.0.0.1"
@@ -44,9 +45,7 @@ def main(argv: list[str]) -> int:
         return 0
     console = Console()
     port = _free_port(arguments.port, console)
-    # `kill` ends it like Ctrl-C: the server must not outlive us.
-    signal.signal(signal.SIGTERM, _interrupt)
-    with tempfile.TemporaryFile("w+") as log, _server(uri, port, log) as server:
+    with interrupting(), tempfile.TemporaryFile("w+") as log, _server(uri, port, log) as server:
         try:
             with console.status("the dashboard is starting (20 to 40 seconds)"):
                 if not console.is_terminal:
@@ -55,13 +54,10 @@ def main(argv: list[str]) -> int:
             console.print(f"Dashboard: http://{HOST}:{port}  (Ctrl-C stops it)", highlight=False)
             server.wait()
             raise RunFailed(f"the dashboard ended by itself: {_last_words(log)}")
-        except KeyboardInterrupt:
+        except Interruption as interruption:
             console.print("The dashboard is stopped.")
-            return 0
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
+            asked = interruption.number == signal.SIGINT
+            return 0 if asked else exit_code(interruption)
 
 
 def _free_port(wished: int, console: Console) -> int:
@@ -83,8 +79,9 @@ def _free_port(wished: int, console: Console) -> int:
 
 @contextlib.contextmanager
 def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """`mlflow server` in a process group of its own, which does not outlive the block."""
-    command = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)]
+    """`mlflow server` behind a guard, so that it outlives neither the block nor this process."""
+    command = [sys.executable, "-m", "lpgnn_cli.guard"]
+    command += [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)]
     command += ["--workers", "1", "--backend-store-uri", uri]
     database = sqlite_path(uri)
     if database is not None:
@@ -93,7 +90,7 @@ def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[byte
         command += ["--artifacts-destination", artifact_root(database).as_uri()]
     server = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=log,
         stderr=log,
         start_new_session=True,
@@ -106,12 +103,10 @@ def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[byte
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
-    """Asks the server to end, then ends what is left of its group."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(timeout=5)
+    """The guard ends the server when nobody holds its input any more."""
+    assert server.stdin is not None
+    server.stdin.close()
+    server.wait()
 
 
 def _wait_until_it_answers(server: subprocess.Popen[bytes], port: int, log: IO[str]) -> None:

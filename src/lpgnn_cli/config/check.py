@@ -15,11 +15,14 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.names import checked_name
 
 
 def check(config: object) -> None:
     """Raise a `UserError` that names the first setting whose value cannot be used."""
     _check_names(config)
+    if (name := getattr(config, "name", None)) is not None:
+        checked_name("name", name)
     _check_values(config, "")
     for _, value in settings(config):
         for sentence in getattr(value, "disagreements", tuple)():

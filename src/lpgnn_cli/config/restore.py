@@ -13,6 +13,7 @@ from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.config.root import PLAIN_SCHEMAS, TrainConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.stored import refuse_interpolations
 
 # Settings that stored configs may have and that no longer exist.
 RETIRED = {"dataset.kind"}
@@ -28,8 +29,12 @@ ADDED: dict[str, Any] = {
 }
 
 
-def restore_config(plain: dict[str, Any]) -> TrainConfig:
-    """The schema of each group follows from its name and its keys: no file names a class."""
+def restore_config(plain: dict[str, Any], origin: str = "the config") -> TrainConfig:
+    """The schema of each group follows from its name and its keys: no file names a class.
+
+    Nothing is interpolated either: what was stored had been resolved by then.
+    """
+    refuse_interpolations(plain, origin)
     load_plugins()
     config = OmegaConf.structured(TrainConfig)
     config.merge_with({key: value for key, value in ADDED.items() if "." not in key})
@@ -44,7 +49,8 @@ def restore_config(plain: dict[str, Any]) -> TrainConfig:
                 config.merge_with({key: value})
         typed = OmegaConf.to_object(config)
     except (OmegaConfBaseException, TypeError, AttributeError) as error:
-        raise UserError(f"the config was written by another version of lpgnn: {error}.") from error
+        reason = " ".join(str(error).split())
+        raise UserError(f"{origin} was written by another version of lpgnn: {reason}.") from error
     assert isinstance(typed, TrainConfig)
     check(typed)
     return typed

@@ -257,9 +257,7 @@ def _notes(findings: Findings, texts: dict[str, str]) -> list[str]:
             lost = f"{cell.measured.lost} of {cell.measured.lost + len(cell.measured.units)}"
             notes.append(f"* {cell.measured.run.preset.name}: {lost} units did not finish.")
     for run in findings.unfinished:
-        notes.append(
-            f"{run.place} ({run.preset.name}) is {run.record.actual_state()}: not counted."
-        )
+        notes.append(f"{run.place} ({run.preset.name}) is {run.record.state}: not counted.")
     for run in findings.modified[:MODIFIED_SHOWN]:
         changed = ", ".join(run.departures[:3]) + (", ..." if len(run.departures) > 3 else "")
         notes.append(f"{run.place} is {run.preset.name} modified, not counted: {changed}.")

@@ -92,6 +92,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
         if preset is None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
+        record.state = folder.actual_state(record)
         units = _read_units(folder.path / "folds.csv", int(config["seed"]))
         units = with_figures_of_today(units, summary)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)

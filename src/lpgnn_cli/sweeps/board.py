@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from dataclasses import dataclass, field
 
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import metric_text
 from lpgnn_cli.metrics import ACCURACY, Metric, larger_is_better
 from lpgnn_cli.runfolder import FINISHED, RUNNING
@@ -102,8 +102,8 @@ def _refresh(view: View) -> None:
             return
         record = read_record(run)
         view.summary = RunSummary.read(run)
-    except (OSError, json.JSONDecodeError):
+    except (OSError, UserError):
         return  # not there yet, or a shared folder in the midst of an update: next time
     assert record is not None
-    view.stamp, view.state, view.reason = stamp, record.actual_state(), record.reason
+    view.stamp, view.state, view.reason = stamp, run.actual_state(record), record.reason
     view.started = record.started

@@ -11,20 +11,21 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from filelock import Timeout
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from lpgnn_cli import locks
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.config.compose import to_typed
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.names import as_name
 from lpgnn_cli.run import compute
 from lpgnn_cli.runfolder import (
     DIVERGED,
@@ -35,6 +36,7 @@ from lpgnn_cli.runfolder import (
     RunRecord,
 )
 from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.signals import Interruption, StopFlag
 from lpgnn_cli.sweeps.jobs import (
     BY_DIVERGENCE,
     BY_ERROR,
@@ -42,7 +44,6 @@ from lpgnn_cli.sweeps.jobs import (
     LOST_TOO_OFTEN,
     Job,
     fail,
-    lock_of,
     may_retry,
     note_failure,
     read_notes,
@@ -53,7 +54,6 @@ from lpgnn_cli.sweeps.jobs import (
 from lpgnn_cli.sweeps.objective import search_value
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.training.device import cores
-from lpgnn_cli.training.execute import StopFlag
 from lpgnn_cli.training.experiment import (
     Experiment,
     auto_threads,
@@ -63,7 +63,6 @@ from lpgnn_cli.training.experiment import (
 )
 
 STOP_FILE = ".stop"
-LOCK_POLL_SECONDS = 0.5
 
 
 class JobFailed(RuntimeError):
@@ -101,7 +100,7 @@ class JobFunction:
         if record.state == INTERRUPTED:
             requeue()
             if os.getpid() == self.in_process:
-                raise KeyboardInterrupt
+                raise Interruption(stop.number)
             return math.nan
         if record.state != FINISHED:
             if self.fail_fast and not may_retry(read_notes(job.run), self.retries):
@@ -116,15 +115,14 @@ class JobFunction:
     @contextmanager
     def _locked(self, job: Job) -> Iterator[bool]:
         """The job is ours; False where the sweep stops before that."""
-        lock = lock_of(job.run)
-        while not (self.sweep / STOP_FILE).exists():
-            try:
-                with lock.acquire(timeout=LOCK_POLL_SECONDS):
-                    yield True
-                    return
-            except Timeout:
-                continue
-        yield False
+        job.run.path.mkdir(parents=True, exist_ok=True)
+        locked = False
+        with ExitStack() as stack:
+            while not locked and not (self.sweep / STOP_FILE).exists():
+                with suppress(locks.Busy):
+                    stack.enter_context(locks.held(job.run.lock_path))
+                    locked = True
+            yield locked
 
     def _attempt(self, job: Job, config: TrainConfig, stop: StopFlag) -> RunRecord:
         run = job.run
@@ -176,7 +174,7 @@ class JobFunction:
 def as_job(config: TrainConfig, job: Job) -> TrainConfig:
     """What `lpgnn train` would run: one unit after another, as other jobs run beside it."""
     own = {f.name: getattr(config, f.name) for f in fields(TrainConfig)}
-    own["name"] = config.name or job.title[:100]
+    own["name"] = config.name or as_name(job.title)
     own["protocol"] = replace(config.protocol, workers="1")
     return TrainConfig(**own)
 

@@ -54,7 +54,7 @@ class SweepMirror:
         state = read_state(self._sweep)
         parent = state.parent.run_id if state else None
         mirror = self._jobs.setdefault(key, Mirror(run, self._uri, self._experiment, parent))
-        over = record.actual_state() != RUNNING
+        over = run.actual_state(record) != RUNNING
         sent = mirror.send(ended=over)
         if over:
             self._complete[key] = stamp

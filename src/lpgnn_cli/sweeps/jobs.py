@@ -3,7 +3,7 @@
     <runs>/sweep/jobs/<identity>/     the run folder, as `lpgnn train` leaves it
         job.json                      JobNotes: how often it failed, which GPU it had, ...
         error.txt                     traceback of what happened outside of the units
-        .job.lock                     held by the process that computes it
+        .lock                         held by the process that computes it
 
 The lock tells the living from the dead: the system frees it when its process ends, however it ends.
 Under a sweep that lives, a job whose process is gone has failed, and the sweep writes that down.
@@ -18,21 +18,19 @@ import time
 import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.names import checked_name
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
     FINISHED,
     INTERRUPTED,
-    RUNNING,
     RunFolder,
     RunRecord,
     runs_root,
 )
+from lpgnn_cli.stored import read_json, read_json_list, record_from
 from lpgnn_cli.version import __version__
 
 PENDING = "pending"
@@ -66,7 +64,7 @@ class Job:
 
     @property
     def run(self) -> RunFolder:
-        return RunFolder(jobs_root() / self.key[:20])
+        return RunFolder(jobs_root() / checked_name("job", self.key[:20]))
 
     @property
     def title(self) -> str:
@@ -77,20 +75,6 @@ def jobs_root() -> Path:
     return runs_root() / "sweep" / "jobs"
 
 
-def lock_of(run: RunFolder) -> FileLock:
-    run.path.mkdir(parents=True, exist_ok=True)
-    return FileLock(run.path / ".job.lock")
-
-
-def is_locked(run: RunFolder) -> bool:
-    """Whether a process, of whichever sweep, is computing it now."""
-    try:
-        with lock_of(run).acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
 def read_record(run: RunFolder) -> RunRecord | None:
     return run.read_record() if run.record_path.is_file() else None
 
@@ -99,7 +83,7 @@ def read_notes(run: RunFolder) -> JobNotes:
     path = run.path / "job.json"
     if not path.is_file():
         return JobNotes()
-    return JobNotes(**json.loads(path.read_text(encoding="utf-8")))
+    return record_from(JobNotes, read_json(path), path)
 
 
 def write_notes(run: RunFolder, notes: JobNotes) -> None:
@@ -111,7 +95,7 @@ def state_of(run: RunFolder) -> tuple[str, str]:
     record = read_record(run)
     if record is None:
         return PENDING, ""
-    if record.state == RUNNING and not is_locked(run):
+    if run.actual_state(record) != record.state:
         return INTERRUPTED, "its process is gone"
     return record.state, record.reason
 
@@ -165,5 +149,4 @@ def read_table(sweep: Path) -> list[Job]:
     path = sweep / "jobs.json"
     if not path.is_file():
         return []
-    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return [Job(**{**row, "overrides": tuple(row["overrides"])}) for row in rows]
+    return [record_from(Job, row, path) for row in read_json_list(path)]

@@ -8,7 +8,6 @@ import math
 import os
 import platform
 import re
-import signal
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -16,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from rich.console import Console
 
+from lpgnn_cli import locks
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import load, to_typed, without_hydra
 from lpgnn_cli.config.compose_jobs import SweepLoader
@@ -36,6 +35,7 @@ from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
 from lpgnn_cli.metrics import mean_of, std_of
+from lpgnn_cli.names import checked_name
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -46,8 +46,10 @@ from lpgnn_cli.runfolder import (
     RUNNING,
     RunFolder,
     RunRecord,
+    make_folder,
     runs_root,
 )
+from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
@@ -106,14 +108,16 @@ class Session:
         axes = list(swept)
         name = settings.name or default_name(base, axes, words)
         folder = sweep_folder(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(folder / ".sweep.lock").acquire(timeout=0)
-        except Timeout:
-            raise UserError(f"the sweep {name} is running already, in {folder}.") from None
-        with lock, _terminable():
+        make_folder(folder)
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locks.held(RunFolder(folder).lock_path))
+            except locks.Busy:
+                raise UserError(f"the sweep {name} is running already, in {folder}.") from None
+            stack.enter_context(interrupting())
             (folder / STOP_FILE).unlink(missing_ok=True)
-            where = [f"hydra.sweep.dir='{folder}'", "hydra.sweep.subdir=."]
+            quoted = QuotedString(str(folder), Quote.single).with_quotes()
+            where = [f"hydra.sweep.dir={quoted}", "hydra.sweep.subdir=."]
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             function = JobFunction(
@@ -295,9 +299,9 @@ def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) ->
 
 
 def sweep_folder(name: str) -> Path:
-    if not re.fullmatch(r"[\w.,=+-]+", name) or name.startswith(".") or name == "jobs":
-        raise UserError(f"sweep.name={name} cannot name a folder: use letters, digits and -.")
-    return runs_root() / "sweep" / name
+    if name == "jobs":
+        raise UserError("sweep.name=jobs cannot name a folder: the jobs of all sweeps are there.")
+    return runs_root() / "sweep" / checked_name("sweep.name", name)
 
 
 def open_record(folder: Path, name: str, words: Sequence[str]) -> RunRecord:
@@ -348,21 +352,3 @@ def cores_per_job(launcher: DictConfig) -> int:
 
 def runs_in_process(launcher: DictConfig) -> bool:
     return str(launcher._target_).endswith("BasicLauncher")
-
-
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends a sweep as Ctrl-C does: jobs save, the leaderboard is written."""
-
-    def handle(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, handle)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -32,7 +32,6 @@ from lpgnn_cli.sweeps.jobs import (
     PENDING,
     Job,
     fail,
-    is_locked,
     is_to_run,
     may_retry,
     read_notes,
@@ -194,7 +193,7 @@ class Supervisor:
 
     def _await_others(self, batch: Sequence[Job]) -> None:
         """A launcher that broke down may leave jobs behind that still run."""
-        while any(_claims_to_run(job) and is_locked(job.run) for job in batch):
+        while any(_claims_to_run(job) and job.run.is_held for job in batch):
             time.sleep(WAIT_SECONDS)
 
     def _settle_all(self, batch: Sequence[Job], reason: str) -> None:
@@ -204,7 +203,7 @@ class Supervisor:
                 self._settle(job, reason)
 
     def _is_lost(self, job: Job) -> bool:
-        return _claims_to_run(job) and not is_locked(job.run)
+        return _claims_to_run(job) and not job.run.is_held
 
     def _was_touched(self, job: Job) -> bool:
         """Whether this start of the sweep has begun it."""

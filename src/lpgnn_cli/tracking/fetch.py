@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.tracking.mirror import PARENT_TAG, RUN_TAG, UNIT_TAG
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
+from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
 from lpgnn_cli.tracking.store import open_client, resolve_uri
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+# The last one is version 0.1's.
+CHECKPOINTS = (SELECTED, LAST, BEST_ON_TEST, "best.pt")
 
 
 def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
@@ -22,21 +31,37 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
         parent_id = tags[PARENT_TAG] if unit else run_id
         parent = client.get_run(parent_id)
         folder = Path(parent.data.tags.get("folder", ""))
-        if (folder / "run.json").is_file():
+        if _is_run(folder, tags[RUN_TAG]):
             return folder, unit
         target = Path(tempfile.mkdtemp(prefix="lpgnn-run-"))
-        client.download_artifacts(parent_id, "", str(target))
+        _download(client, parent_id, PARENT_FILES, target)
         children = client.search_runs(
             [parent.info.experiment_id],
-            filter_string=f"tags.`{RUN_TAG}` = '{tags[RUN_TAG]}'",
+            filter_string=f"tags.`{RUN_TAG}` = '{parent.data.tags[RUN_TAG]}'",
             max_results=5000,
         )
         for child in children:
             name = child.data.tags.get(UNIT_TAG)
             if name and unit in (None, name):
-                destination = target / "units" / name
-                destination.mkdir(parents=True)
-                client.download_artifacts(child.info.run_id, "", str(destination))
+                destination = RunFolder(target).unit(name)
+                destination.mkdir(parents=True, exist_ok=True)
+                _download(client, child.info.run_id, CHECKPOINTS, destination)
     except (MlflowException, KeyError) as error:
         raise UserError(f"MLflow run {run_id} is unavailable from {resolved}: {error}.") from error
     return target, unit
+
+
+def _is_run(folder: Path, run_id: str) -> bool:
+    """Whether the folder that a server names is here, and is that of the run."""
+    try:
+        return folder.is_absolute() and RunFolder.open(folder).read_record().id == run_id
+    except UserError:
+        return False
+
+
+def _download(client: MlflowClient, run_id: str, names: Sequence[str], into: Path) -> None:
+    """The files that are ours by name: a server does not decide what is written where."""
+    available = {item.path for item in client.list_artifacts(run_id) if not item.is_dir}
+    for name in names:
+        if name in available:
+            client.download_artifacts(run_id, name, str(into))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from lpgnn_cli import signals
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.mirror import Mirror, Sent
 
@@ -70,6 +71,8 @@ def _has_ended(parent: int, wait: float) -> bool:
 
 def main(make_mirror: Callable[[RunFolder, str, str], Sends] = Mirror) -> int:
     folder, uri, experiment = sys.argv[1:]
+    # Whoever stops all processes of a job reaches us too, but the rest is still to be sent.
+    signals.ignore()
     # Behind training, but not so far that all the work is left for the end.
     os.nice(10)
     return follow(make_mirror(RunFolder(Path(folder)), uri, experiment))

@@ -135,7 +135,7 @@ class LiveTracking:
 
     def _stop(self) -> None:
         if self._process.poll() is None:
-            self._process.terminate()
+            self._process.kill()
             self._process.wait()
         self._log.close()
         log = self._run.path / "tracking.log"

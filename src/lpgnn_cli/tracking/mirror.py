@@ -41,7 +41,7 @@ from lpgnn_cli.tracking.table import GrowingTable
 AT_SELECTED = "selected"
 RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
-_PARENT_FILES = (
+PARENT_FILES = (
     "config.yaml",
     "run.json",
     "summary.json",
@@ -224,7 +224,7 @@ class _Pass:
         points = [(k, float(v), ended, 0) for k, v in own.items() if isinstance(v, int | float)]
         tags = {k: v for k, v in own.items() if isinstance(v, str)}
         self._send_results(parent, points, tags)
-        self._send_files(parent, [self.run.path / name for name in _PARENT_FILES], None)
+        self._send_files(parent, [self.run.path / name for name in PARENT_FILES], None)
         self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
         # A folder that nobody writes to, yet says "running", is of a run that was killed.
         state = self.record.state if self.record.state != RUNNING else INTERRUPTED

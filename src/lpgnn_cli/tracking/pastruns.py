@@ -49,7 +49,7 @@ def _from_folder(run: RunFolder) -> PastRun:
     return PastRun(
         name=record.name,
         started=record.started,
-        state=record.actual_state(),
+        state=run.actual_state(record),
         synced=_is_synced(run, record, params),
         folder=str(run.path),
         params=params,
@@ -62,7 +62,7 @@ def _is_synced(run: RunFolder, record: RunRecord, params: dict[str, str]) -> boo
     """Whether MLflow has all of it, as far as it is meant to have it."""
     state = read_state(run)
     if state is not None:
-        return state.complete or record.actual_state() == RUNNING
+        return state.complete or run.actual_state(record) == RUNNING
     return params.get("tracking.name") != "mlflow"
 
 

@@ -8,56 +8,37 @@ them through shared memory. Results do not depend on how many run at a time.
 from __future__ import annotations
 
 import signal
+import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from types import FrameType
 
 import torch
 
-from lpgnn_cli.processes import Lost, ProcessPool, Said, Send
-from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, Rule, RunFolder, UnitResult
+from lpgnn_cli import locks
+from lpgnn_cli.atomic import remove_temporaries
+from lpgnn_cli.errors import UserError, describe_os_error
+from lpgnn_cli.processes import AGAIN, GRACE, Lost, ProcessPool, Said, Send
+from lpgnn_cli.runfolder import (
+    DIVERGED,
+    FAILED,
+    INTERRUPTED,
+    LOCK,
+    Rule,
+    RunFolder,
+    UnitResult,
+)
+from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # What the fork server imports, once for all units; every optimiser imports torch._dynamo. What is
 # not installed is passed over.
 PRELOADED = [__name__, "torch._dynamo", "lpgnn_cli.ops.arc_kernels"]
-
-
-class StopFlag:
-    """Set by the first Ctrl-C or SIGTERM: units then save and end. A second one ends at once."""
-
-    def __init__(self) -> None:
-        self.raised = False
-
-    def __call__(self) -> bool:
-        return self.raised
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        if self.raised:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        self.raised = True
-
-    @contextmanager
-    def listening(self) -> Iterator[StopFlag]:
-        """Listen to signals, where this thread may."""
-        try:
-            heard = [s for s in SIGNALS if signal.getsignal(s) is not signal.SIG_IGN]
-            before = [(s, signal.signal(s, self.handle)) for s in heard]
-        except ValueError:  # not the main thread: somebody else listens
-            before = []
-        try:
-            yield self
-        finally:
-            for number, handler in before:
-                signal.signal(number, handler)
 
 
 def plan_workers(wanted: str, units: int, device: torch.device) -> int:
@@ -113,12 +94,27 @@ def train_unit(
 ) -> UnitResult:
     """Train one unit; whatever goes wrong becomes its result, with the traceback in its folder."""
     try:
-        return UnitFit(task).fit(report, stop)
+        folder = RunFolder(task.run).make_unit(task.unit.name)
+        # A worker of a run that was killed may still be saving.
+        with locks.held(folder / LOCK, wait=GRACE):
+            remove_temporaries(folder)
+            return UnitFit(task).fit(report, stop)
+    except locks.Busy:
+        return _without_result(task, FAILED, "another process is still writing its folder")
+    except UserError as error:
+        return _without_result(task, FAILED, str(error))
+    except OSError as error:
+        return _without_result(task, FAILED, describe_os_error(error))
     except Exception as error:
-        folder = RunFolder(task.run).unit(task.unit.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        _note(task, "error.txt", traceback.format_exc())
         return _without_result(task, FAILED, f"{type(error).__name__}: {error}")
+
+
+def _note(task: UnitTask, name: str, text: str) -> None:
+    """A file in the folder of a unit, as far as the disk takes it."""
+    with suppress(OSError):
+        folder = RunFolder(task.run).make_unit(task.unit.name)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _run_side_by_side(
@@ -128,17 +124,19 @@ def _run_side_by_side(
         task.dataset.batch.share_memory()
     waiting = deque(enumerate(tasks))
     results: dict[str, UnitResult] = {}
-    told = False
+    ending, told = False, 0.0
     with ProcessPool(range(workers), PRELOADED) as pool:
         while waiting or pool.is_busy:
             while waiting and pool.has_room and not stop():
                 number, task = waiting.popleft()
                 pool.start(number, partial(_train_in_worker, _placed(task, pool.next_slot)))
-            if stop() and not told:
-                told = True
+            ending = ending or stop()
+            if ending and time.monotonic() - told > AGAIN:
+                # Again and again: one that is still starting may have missed it.
                 waiting.clear()
                 pool.interrupt()
-            for event in pool.events(timeout=0.5):
+                told = time.monotonic()
+            for event in pool.events(timeout=AGAIN):
                 task = tasks[event.task]
                 name = task.unit.name
                 if isinstance(event, Said):
@@ -151,8 +149,7 @@ def _run_side_by_side(
                     observer.unit_ended(name, result)
                 if ends_the_run(task, result):
                     waiting.clear()
-                    if result.state == DIVERGED:
-                        pool.interrupt()
+                    ending = ending or result.state == DIVERGED
     return results
 
 
@@ -189,6 +186,7 @@ def _without_result(task: UnitTask, state: str, reason: str) -> UnitResult:
         reason=reason,
     )
     run = RunFolder(task.run)
-    run.unit(task.unit.name).mkdir(parents=True, exist_ok=True)
-    run.write_result(result)
+    with suppress(OSError):  # that of the disk itself is told by its reason
+        run.make_unit(task.unit.name)
+        run.write_result(result)
     return result

@@ -26,6 +26,7 @@ from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import ACCURACY, CLASSES
+from lpgnn_cli.names import as_name
 from lpgnn_cli.ops import backend
 from lpgnn_cli.runfolder import (
     FINISHED,
@@ -35,6 +36,7 @@ from lpgnn_cli.runfolder import (
     Unit,
     runs_root,
 )
+from lpgnn_cli.stored import read_yaml
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
@@ -180,11 +182,12 @@ def new_record(
 
 
 def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Experiment]:
-    """An interrupted run with the config it was started with, and more epochs if that is wished."""
+    """An interrupted run with the config it was started with, and more epochs if that is wished.
+
+    Whoever reopens it holds its lock.
+    """
     run = RunFolder.open(path)
     record = run.read_record()
-    if record.actual_state() == RUNNING:
-        raise UserError(f"{path} is still running as process {record.pid}; stop that one first.")
     config = read_config(run)
     if epochs is not None and epochs != config.epochs:
         config.epochs = epochs
@@ -208,9 +211,7 @@ def claim(run: RunFolder, record: RunRecord) -> None:
 
 
 def read_config(run: RunFolder) -> TrainConfig:
-    plain = OmegaConf.to_container(OmegaConf.load(run.config_path))
-    assert isinstance(plain, dict)
-    return restore_config({str(key): value for key, value in plain.items()})
+    return restore_config(read_yaml(run.config_path), str(run.config_path))
 
 
 def default_name(config: TrainConfig) -> str:
@@ -218,7 +219,7 @@ def default_name(config: TrainConfig) -> str:
     words = [config.dataset.name, config.propagation.name, config.aggregator.name]
     if config.propagation.uses_g:
         words.append(config.g.name)
-    return "-".join([*words, f"k{config.layers}"]).lower()
+    return as_name("-".join([*words, f"k{config.layers}"]).lower())
 
 
 @cache

@@ -34,7 +34,7 @@ from lpgnn_cli.runfolder import (
     Unit,
     UnitResult,
 )
-from lpgnn_cli.training.checkpoint import load_checkpoint, save_checkpoint
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.counting import TransitionCounter
 from lpgnn_cli.training.device import autocast
@@ -92,7 +92,7 @@ class UnitFit:
         self.task = task
         self.config = task.config
         self.run = RunFolder(task.run)
-        self.folder = self.run.unit(task.unit.name)
+        self.folder = self.run.make_unit(task.unit.name)
         self.device = torch.device(task.device)
         torch.set_num_threads(task.threads)
         torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
@@ -126,15 +126,27 @@ class UnitFit:
         last = self.folder / LAST
         if not last.is_file():
             return
-        self._load(load_checkpoint(last))
+        with reading(last):
+            self._load(self._own(last))
         for name in (SELECTED, BEST_ON_TEST):
             if (self.folder / name).is_file():
-                self.kept[name] = load_checkpoint(self.folder / name)
+                self.kept[name] = self._own(self.folder / name)
         if self.validated and self.progress.best_epoch and SELECTED not in self.kept:
             raise UserError(
                 f"{self.folder} has no {SELECTED}, though its validation part selected an epoch: "
                 "version 0.1 called it best.pt; rename it and resume again."
             )
+
+    def _own(self, path: Path) -> dict[str, Any]:
+        """A checkpoint of this unit: the same fold and seed of the same data."""
+        content = load_checkpoint(path)
+        for what in ("unit", "dataset_fingerprint", "split_fingerprint"):
+            if content.get(what) != self._setting[what]:
+                raise UserError(
+                    f"{path} is the checkpoint of something else: its {what.replace('_', ' ')} is "
+                    f"{content.get(what)}, not {self._setting[what]}."
+                )
+        return content
 
     @property
     def metric(self) -> Metric:

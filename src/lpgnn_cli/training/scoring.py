@@ -22,7 +22,8 @@ from lpgnn_cli.metrics import REACH, TEST
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
-from lpgnn_cli.training.checkpoint import load_checkpoint
+from lpgnn_cli.stored import record_from
+from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.influence import Influence, measure_influence
@@ -52,16 +53,20 @@ class TrainedUnit:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
-        self.config: TrainConfig = restore_config(self.content["config"])
-        # What the states in the checkpoint were found by; the test phase may be asked to go another
-        # way.
-        self.inference = inference or self.config.inference
-        self.unit = Unit(**self.content["unit"])
-        self.epoch = int(self.content["progress"]["epoch"])
-        self.shape = DataShape(**self.content["shape"])
-        self.scaler = FeatureScaler.from_dict(self.content["scaler"])
-        units = self.content.get("units")
-        self.units = None if units is None else Units.from_dict(units)
+        with reading(path):
+            self.config: TrainConfig = restore_config(self.content["config"], str(path))
+            # What the states in the checkpoint were found by; the test phase may be asked to go
+            # another way.
+            self.inference = inference or self.config.inference
+            self.unit = record_from(Unit, self.content["unit"], path)
+            self.epoch = int(self.content["progress"]["epoch"])
+            self.shape = DataShape(**self.content["shape"])
+            self.scaler = FeatureScaler.from_dict(self.content["scaler"])
+            units = self.content.get("units")
+            self.units = None if units is None else Units.from_dict(units)
+        folder = path.absolute().parent
+        if folder.parent.name == "units" and folder.name != self.unit.name:
+            raise UserError(f"{path} is the checkpoint of {self.unit.name}, not of {folder.name}.")
 
     def rescore(self, data_root: str | None) -> Score:
         """The test part it was scored on in training, from zero and at its states there."""
@@ -72,15 +77,16 @@ class TrainedUnit:
                 f"{self.path} was trained on other data than {dataset.name} is here: the "
                 "fingerprints differ; point data.root at the data it was trained on."
             )
-        split = Split(**self.content["split"])
-        parts = make_parts(self.config, dataset, split, self.scaler, self.device)
-        propagation = build_propagation(
-            self.config,
-            self.shape,
-            {name: part.batch for name, part in parts.items()},
-            like=parts["train"].batch.features,
-        )
-        propagation.load_state_dict(self.content["propagation"])
+        with reading(self.path):
+            split = Split(**self.content["split"])
+            parts = make_parts(self.config, dataset, split, self.scaler, self.device)
+            propagation = build_propagation(
+                self.config,
+                self.shape,
+                {name: part.batch for name, part in parts.items()},
+                like=parts["train"].batch.features,
+            )
+            propagation.load_state_dict(self.content["propagation"])
         name = scored_part(parts)
         closing = score_part(propagation, name, parts[name], self.inference)
         influence = measure_influence(propagation, parts[name], self.inference)
@@ -127,8 +133,9 @@ class TrainedUnit:
 
     def without_states(self, batch: GraphBatch) -> Propagation:
         """The trained network, for graphs that were not there in training."""
-        propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
-        propagation.network.load_state_dict(self.content["propagation"]["network"])
+        with reading(self.path):
+            propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
+            propagation.network.load_state_dict(self.content["propagation"]["network"])
         return propagation
 
     def _check_shape(self, dataset: Dataset) -> None:
