@@ -45,7 +45,7 @@ def test_what_stands_on_the_command_line_comes_after_the_variant() -> None:
 
 def test_a_variant_needs_no_preset_and_a_grid_gives_no_name() -> None:
     assert name_and_states("dataset=ptc", "variant=control") == (None, "frozen")
-    assert name_and_states("experiment=grid/ptc", "variant=control") == (None, "frozen")
+    assert name_and_states("experiment=grid/paper_ptc", "variant=control") == (None, "frozen")
 
 
 def test_a_run_of_a_variant_is_named_after_it(runs: Path) -> None:
