@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import torch
 from omegaconf import OmegaConf
-from rich.console import Console
 
 from lpgnn_cli import tracking
 from lpgnn_cli.atomic import write_atomically
@@ -27,6 +26,7 @@ from lpgnn_cli.runfolder import (
     runs_root,
 )
 from lpgnn_cli.runsummary import EvalSummary, MeanStd, Selection
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record
@@ -61,7 +61,7 @@ def run(config: EvalConfig) -> float:
         folder.write_record(record)
     if live is not None:
         live.run_ended(folder, summary.to_dict())
-    evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
+    evaluation_table(plain_console(), folder, [t.unit.name for t in units], scores, summary)
     return summary.scored.figure.mean
 
 

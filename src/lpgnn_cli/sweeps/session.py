@@ -32,6 +32,7 @@ from lpgnn_cli.config.explain import explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
+from lpgnn_cli.credentials import redact
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
 from lpgnn_cli.metrics import mean_of, std_of
@@ -70,7 +71,7 @@ from lpgnn_cli.version import __version__
 # Overrides that say how a sweep runs, not what it asks.
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
-PARENT_SECONDS = 60.0
+PARENT_SECONDS = 30.0
 FOLLOWER = "lpgnn_cli.sweeps.job_mirrors"
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
@@ -330,7 +331,7 @@ def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> 
         if isinstance(node.get(leaf), dict):  # a group, which has a name
             node, leaf = node[leaf], "name"
         node[leaf] = (override.input_line or "").partition("=")[2]
-    write_atomically(folder / "config.yaml", OmegaConf.to_yaml(plain))
+    write_atomically(folder / "config.yaml", redact(OmegaConf.to_yaml(plain)))
 
 
 def cores_per_job(launcher: DictConfig) -> int:

@@ -22,6 +22,7 @@ from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
+from lpgnn_cli.credentials import redact
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.errors import UserError
@@ -169,7 +170,7 @@ def new_record(
         id=uuid.uuid4().hex,
         command=command,
         name=name,
-        argv=sys.argv[1:],
+        argv=[redact(word) for word in sys.argv[1:]],
         version=__version__,
         started=time.time(),
         git_commit=git_commit(),
