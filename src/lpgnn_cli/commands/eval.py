@@ -37,10 +37,10 @@ from lpgnn_cli.training.scoring import Score, TrainedUnit
 def run(config: EvalConfig) -> float:
     """Score every unit, and return the mean of the metric that the run is judged by."""
     device = resolve_device(config.device)
-    torch.set_num_threads(config.threads or 1)
     uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
     files = find_checkpoints(config.run, config.checkpoint, config.unit, uri)
     units = [TrainedUnit(file, config.inference, device) for file in files]
+    torch.set_num_threads(config.threads or units[0].config.threads or 1)
 
     scores: list[Score] = []
     for trained in units:

@@ -64,7 +64,6 @@ from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.tracking.state import read_state
-from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.experiment import git_commit
 from lpgnn_cli.version import __version__
 
@@ -121,11 +120,11 @@ class Session:
             where = [f"hydra.sweep.dir={quoted}", "hydra.sweep.subdir=."]
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
+            check_slots(master.hydra.launcher)
             function = JobFunction(
                 sweep=folder,
                 token=uuid.uuid4().hex,
                 metric=settings.metric,
-                cores_per_job=cores_per_job(master.hydra.launcher),
                 in_process=os.getpid() if runs_in_process(master.hydra.launcher) else 0,
                 fail_fast=settings.fail_fast,
                 retries=settings.retries,
@@ -334,21 +333,11 @@ def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> 
     write_atomically(folder / "config.yaml", redact(OmegaConf.to_yaml(plain)))
 
 
-def cores_per_job(launcher: DictConfig) -> int:
-    """How many cores a job may use beside the others that run at the same time."""
-    target = str(launcher._target_)
-    if target.endswith("WorkersLauncher"):
-        settings = SlotSettings(
-            str(launcher.workers), launcher.devices, int(launcher.jobs_per_device)
-        )
-        return max(1, cores() // len(plan_slots(settings)))
-    if target.endswith("JoblibLauncher"):
-        return max(1, cores() // launcher.n_jobs) if launcher.n_jobs > 0 else 1
-    if "submitit" in target or target.endswith("SlurmLauncher"):
-        return int(launcher.cpus_per_task or 1)
-    if target.endswith("RayLauncher"):
-        return max(1, int(launcher.ray.remote.get("num_cpus", 1)))
-    return cores()
+def check_slots(launcher: DictConfig) -> None:
+    """What the launcher would refuse is told before any work."""
+    if str(launcher._target_).endswith("WorkersLauncher"):
+        workers, jobs = str(launcher.workers), int(launcher.jobs_per_device)
+        plan_slots(SlotSettings(workers, launcher.devices, jobs))
 
 
 def runs_in_process(launcher: DictConfig) -> bool:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 _SQLITE = "sqlite:///"
-# Seconds that another program may keep a database to itself, and that another writer of ours may.
+# Seconds that another program may keep a database to itself, and that another writer of ours may,
+# which on a busy machine makes a new database in half a minute.
 BUSY_SECONDS = 5.0
-TURN_SECONDS = 20.0
+TURN_SECONDS = 90.0
 # The dashboard then opens with runs and metrics rather than with traces and prompts.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
@@ -93,7 +94,9 @@ def reading_store(uri: str) -> Iterator[None]:
 def one_line(error: BaseException) -> str:
     """What is wrong: of a connection or a database that failed, why, without all the layers."""
     innermost = error
-    while cause := innermost.__cause__ or innermost.__context__:
+    while cause := innermost.__cause__ or (
+        None if innermost.__suppress_context__ else innermost.__context__
+    ):
         innermost = cause
     if isinstance(innermost, OSError | sqlite3.Error):
         error = innermost

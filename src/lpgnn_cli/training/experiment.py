@@ -38,12 +38,10 @@ from lpgnn_cli.runfolder import (
     runs_root,
 )
 from lpgnn_cli.stored import read_yaml
-from lpgnn_cli.training.device import check_precision, cores, resolve_device
+from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.version import __version__
-
-MANY_ARCS = 100_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,8 @@ class Experiment:
         """Load the data and split it; what the user must put right fails here, before any work."""
         device = resolve_device(config.device)
         check_precision(config, device)
+        # Eigenvectors and the like are computed here, before there are units.
+        torch.set_num_threads(config.threads or 1)
         folds = make_folds(config)
         check_judging(config, folds[0].dataset)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
@@ -89,8 +89,11 @@ class Experiment:
 
     @property
     def threads(self) -> int:
-        """Of one unit."""
-        return self.config.threads or auto_threads(self.folds[0].dataset, self.workers)
+        """Of one unit: one unless more are asked for, as sums depend on how many share them.
+
+        So the figures of a run are the same on any number of cores and with any number of workers.
+        """
+        return self.config.threads or 1
 
     def tasks(self, run: RunFolder) -> list[UnitTask]:
         """The units that are not finished yet."""
@@ -113,11 +116,6 @@ class Experiment:
             for fold in self.folds
             if not _is_finished(run, fold.unit, self.config)
         ]
-
-
-def auto_threads(dataset: Dataset, workers: int) -> int:
-    """Cores divided by workers; one for small data, where threads cost more than they bring."""
-    return max(1, cores() // workers) if dataset.batch.num_arcs >= MANY_ARCS else 1
 
 
 def make_folds(config: TrainConfig) -> list[Fold]:
