@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -25,6 +26,7 @@ from lpgnn_cli.data import (
     make_splits,
 )
 from lpgnn_cli.data.features import NodeFeatures
+from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
 
 Configs = Callable[..., DatasetConfig]
@@ -264,3 +266,18 @@ def test_the_fingerprint_is_that_of_the_folds() -> None:
         [Split(torch.tensor([0, 1]), torch.tensor([2, 3]))],
     ):
         assert fingerprint_splits(other) != known
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    strata=st.lists(st.integers(0, 4), min_size=6, max_size=60).filter(
+        lambda strata: min(map(strata.count, set(strata))) >= 3
+    ),
+    folds=st.integers(2, 3),
+    seed=st.integers(0, 1000),
+)
+def test_folds_are_those_of_scikit_learn(strata: list[int], folds: int, seed: int) -> None:
+    found = stratified_folds(np.array(strata), folds, seed)
+    reference = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    for fold, (_, test) in enumerate(reference.split(np.zeros(len(strata)), strata)):
+        assert np.flatnonzero(found == fold).tolist() == test.tolist()

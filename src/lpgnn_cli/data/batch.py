@@ -21,6 +21,8 @@ from lpgnn_cli.ops.distinct import DistinctRows
 
 TargetLevel = Literal["graph", "node"]
 POWER_ITERATIONS = 60
+# Smaller matrices are multiplied as they are in less time than rows are gathered.
+WORTH_A_TABLE = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +129,26 @@ class GraphBatch:
         return torch.repeat_interleave(graphs, self.graph_ptr.diff(), output_size=self.num_nodes)
 
     @cached_property
+    def degree(self) -> Tensor:
+        """(N, 1) how many arcs come in, in the precision of the features."""
+        return self.arcs.in_degree.unsqueeze(1).to(self.features.dtype)
+
+    @cached_property
+    def divisor(self) -> Tensor:
+        """(N, 1) the same for means: 1 where no arc comes in."""
+        return self.degree.clamp(min=1)
+
+    @cached_property
     def distinct_features(self) -> DistinctRows | None:
-        """The features, if they have few distinct rows."""
-        return DistinctRows.of(self.features)
+        """The features, if they are large and have few distinct rows."""
+        large = self.features.numel() >= WORTH_A_TABLE
+        return DistinctRows.of(self.features) if large else None
 
     def as_distinct(self, label_NL: Tensor) -> Tensor | DistinctRows:
         """The labels of nodes, by their distinct rows if they are the features and these few."""
-        distinct = self.distinct_features if label_NL is self.features else None
+        # A gradient is due to every node, not to one of those that look alike.
+        shared = label_NL is self.features and not label_NL.requires_grad
+        distinct = self.distinct_features if shared else None
         return label_NL if distinct is None else distinct
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -114,33 +115,35 @@ class MLP(nn.Module):
             _hidden_layer(size, activation, dropout, norm) for size in sizes[1:-1]
         )
 
+    @cached_property
+    def layers(self) -> list[nn.Linear]:
+        """All linear layers, first to last: indexing torch's own list is slow."""
+        return [layer for layer in self.linears if isinstance(layer, nn.Linear)]
+
     @property
     def weights(self) -> list[Tensor]:
         """Of all linear layers, first to last."""
-        return [layer.weight for layer in self.linears if isinstance(layer, nn.Linear)]
+        return [layer.weight for layer in self.layers]
 
     @property
     def first(self) -> nn.Linear:
-        layer = self.linears[0]
-        assert isinstance(layer, nn.Linear)
-        return layer
+        return self.layers[0]
 
     @property
     def last(self) -> nn.Linear:
-        layer = self.linears[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
+        return self.layers[-1]
 
     def hidden(self, first: Tensor) -> Tensor:
         """From the output of the first linear layer to the input of the last one."""
-        values: Tensor = self.hidden_layers[0](first)
-        for linear, layer in zip(self.linears[1:-1], self.hidden_layers[1:], strict=True):
+        inner = list(self.hidden_layers)
+        values: Tensor = inner[0](first)
+        for linear, layer in zip(self.layers[1:-1], inner[1:], strict=True):
             values = layer(linear(values))
         return values
 
     def after_first(self, first: Tensor) -> Tensor:
         """From the output of the first linear layer to the output."""
-        return self.last(self.hidden(first)) if len(self.linears) > 1 else first
+        return self.last(self.hidden(first)) if len(self.layers) > 1 else first
 
     def forward(self, x: Tensor) -> Tensor:
         return self.after_first(self.first(x))

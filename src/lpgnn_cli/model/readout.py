@@ -58,6 +58,6 @@ class Readout(nn.Module):
         # Before pooling: normalised sums over a few hundred graphs overfit.
         read_NR = self.norm(read_NR)
         if batch.target_level == "graph":
-            read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr)
+            read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr, batch.graph_of_node)
         scores: Tensor = self.mlp(self.dropout(self.scale * read_NR))
         return scores

@@ -59,23 +59,20 @@ def sum_activated(
     kernels = _kernels()
     assert isinstance(kernels, ModuleType)
     arc_sum = kernels.ArcSum(arcs, activation, kind_A, weight_A)
-    differentiated = torch.is_grad_enabled() and any(
-        tensor is not None and tensor.requires_grad for tensor in (source_NH, target_NH, arc_KH)
-    )
-    return _apply(source_NH, target_NH, arc_KH, arc_sum, differentiated)
+    inputs = (source_NH, target_NH, arc_KH)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
+        return _apply(*inputs, arc_sum)
+    result: Tensor = arc_sum.forward(*inputs, with_slope=False)[0]
+    return result
 
 
 class _SumActivated(Function):
     @staticmethod
-    def forward(
-        ctx: Any, p: Tensor, q: Tensor, r: Tensor | None, arc_sum: Any, differentiated: bool
-    ) -> Tensor:
-        with_slope = differentiated and ctx.needs_input_grad[1]
+    def forward(ctx: Any, p: Tensor, q: Tensor, r: Tensor | None, arc_sum: Any) -> Tensor:
         result: Tensor
-        result, slope = arc_sum.forward(p, q, r, with_slope=with_slope)
-        if differentiated:
-            ctx.arc_sum = arc_sum
-            ctx.save_for_backward(p, q, r, slope)
+        result, slope = arc_sum.forward(p, q, r, with_slope=ctx.needs_input_grad[1])
+        ctx.arc_sum = arc_sum
+        ctx.save_for_backward(p, q, r, slope)
         return result
 
     @staticmethod
@@ -85,11 +82,11 @@ class _SumActivated(Function):
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
             dp, dq, dr = _differentiable_gradients(ctx.arc_sum, (p, q, r), wanted, dy)
-            return dp, dq, dr, None, None
+            return dp, dq, dr, None
         dp = dr = None
         if wanted[0] or wanted[2]:
             dp, dr = ctx.arc_sum.backward(p, q, r, dy, with_rows=wanted[2])
-        return dp, dy * slope if wanted[1] else None, dr, None, None
+        return dp, dy * slope if wanted[1] else None, dr, None
 
 
 _apply: Callable[..., Tensor] = _SumActivated.apply

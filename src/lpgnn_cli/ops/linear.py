@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 
@@ -29,4 +30,6 @@ _apply: Callable[[Tensor, LinearMap, LinearMap], Tensor] = _Linear.apply
 
 def linear(x: Tensor, apply: LinearMap, adjoint: LinearMap) -> Tensor:
     """apply(x), whose gradient is adjoint(gradient)."""
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return apply(x)
     return _apply(x, apply, adjoint)

@@ -45,6 +45,8 @@ class Step:
         return cls(scores.detach(), lagrangian.detach(), [r.detach() for r in residuals])
 
 
+# From weights of the scores, one row per target, to the gradient of their sum by the node labels.
+Pullback = Callable[[Tensor], Tensor]
 Build = Callable[[Network, TrainConfig, Mapping[str, GraphBatch]], "Propagation"]
 B = TypeVar("B", bound=Build)
 
@@ -123,6 +125,19 @@ class Propagation(ABC):
     def gain(self, outcome: Outcome, batch: GraphBatch) -> Tensor:
         """How much the transition stretches a difference in x, for each graph."""
         return Gain.estimate(lambda x: self.transit(x, batch), outcome.states, batch)
+
+    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback:
+        """How the scores of the test phase depend on node labels, through all of the diffusion."""
+        self.network.eval()
+        labels = batch.features.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = self.look("unseen", batch.with_features(labels)).scores
+
+        def pull(weights: Tensor) -> Tensor:
+            (gradient,) = torch.autograd.grad(scores, labels, weights, retain_graph=True)
+            return gradient
+
+        return pull
 
     def penalty(
         self,

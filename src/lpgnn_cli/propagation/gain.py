@@ -98,13 +98,14 @@ class Gain:
     ) -> Tensor:
         """One step: the gain (G,) of each graph at these states, which must require grad."""
         probes = self.probes if rows is None else [probe[rows] for probe in self.probes]
+        # Copies: the graph of a differentiable gain keeps them, and the probes move on below.
+        along = [
+            (probe.to(f.dtype, copy=True) * f).sum()
+            for probe, f in zip(probes, transits, strict=True)
+        ]
         pulled = torch.autograd.grad(
-            list(transits),
+            torch.stack(along).sum(),
             list(states),
-            # Copies: the graph of a differentiable gain keeps them, and the probes move on below.
-            grad_outputs=[
-                probe.to(f.dtype, copy=True) for probe, f in zip(probes, transits, strict=True)
-            ],
             create_graph=differentiable,
             retain_graph=True,
             allow_unused=True,

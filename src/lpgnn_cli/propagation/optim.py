@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import Tensor, optim
 
 from lpgnn_cli.config.training import OptimConfig, SgdConfig
 
+
+def _uncompiled(kind: type[optim.Optimizer]) -> type[optim.Optimizer]:
+    """The same without what torch wraps around it for its compiler and its profiler.
+
+    The wrappers import torch._dynamo, which takes longer than torch itself, and on small data they
+    take as long as the step.
+    """
+    inner_step = inspect.unwrap(kind.step)
+
+    def step(self: optim.Optimizer) -> None:
+        with torch.no_grad():
+            inner_step(self)
+
+    # Says that the profiler has had its turn.
+    vars(step)["hooked"] = True
+    wrapped = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
+    return type(kind.__name__, (kind,), {"step": step, **methods})
+
+
 OPTIMISERS: dict[str, type[optim.Optimizer]] = {
-    "adam": optim.Adam,
-    "adamw": optim.AdamW,
-    "sgd": optim.SGD,
-    "rmsprop": optim.RMSprop,
+    "adam": _uncompiled(optim.Adam),
+    "adamw": _uncompiled(optim.AdamW),
+    "sgd": _uncompiled(optim.SGD),
+    "rmsprop": _uncompiled(optim.RMSprop),
 }
 FUSED = ("adam", "adamw", "sgd")
 

@@ -28,7 +28,11 @@ def constraint_term(
     """sum over nodes v and layers k of lambda_v G(x_v - f_a,v) + rho/2 |x_v - f_a,v|^2."""
     total = differences[0].new_zeros(())
     for difference, multiplier in zip(differences, multipliers, strict=True):
-        layer = (multiplier * g(difference)).sum()
+        values = g(difference)
+        if multiplier.shape[1] == 1:
+            # One per node: summed first, it multiplies nothing of the size of the states.
+            values = values.sum(dim=1, keepdim=True)
+        layer = (multiplier * values).sum()
         if rho > 0:
             layer = layer + 0.5 * rho * difference.square().sum()
         total = total + (layer / difference.shape[0] if reduction == "mean" else layer)

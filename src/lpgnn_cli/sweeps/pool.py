@@ -16,8 +16,8 @@ from typing import Any
 
 from lpgnn_cli.processes import Lost, ProcessPool, Returned, Send
 
-# What the fork server imports, once for all jobs; every optimiser imports torch._dynamo.
-PRELOADED = ["lpgnn_cli.sweeps.function", "torch._dynamo"]
+# What the fork server imports, once for all jobs; what is not installed is passed over.
+PRELOADED = ["lpgnn_cli.sweeps.function", "lpgnn_cli.ops.arc_kernels"]
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 

@@ -36,9 +36,8 @@ from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
 
-# What the fork server imports, once for all units; every optimiser imports torch._dynamo. What is
-# not installed is passed over.
-PRELOADED = [__name__, "torch._dynamo", "lpgnn_cli.ops.arc_kernels"]
+# What the fork server imports, once for all units; what is not installed is passed over.
+PRELOADED = [__name__, "lpgnn_cli.ops.arc_kernels"]
 
 
 def plan_workers(wanted: str, units: int, device: torch.device) -> int:

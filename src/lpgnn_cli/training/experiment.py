@@ -25,6 +25,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.credentials import redact
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.splits import NestedSplit
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import ACCURACY, CLASSES
 from lpgnn_cli.names import as_name
@@ -122,16 +123,19 @@ def make_folds(config: TrainConfig) -> list[Fold]:
     """Every fold with every seed; datasets that are generated are made anew for each seed."""
     folds: list[Fold] = []
     dataset: Dataset | None = None
-    for repeat in range(config.protocol.seeds):
+    for repeat in range(config.protocol.repeats):
         seed = config.seed + repeat
         if dataset is None or dataset.seeded:
             dataset = load_dataset_once(config.dataset, config.data.root, seed)
         splits = make_splits(config.protocol, dataset, config.seed)
-        suffix = f"-seed-{repeat}" if config.protocol.seeds > 1 else ""
-        folds += [
-            Fold(Unit(f"fold-{index:02d}{suffix}", index, seed), dataset, split)
-            for index, split in enumerate(splits)
-        ]
+        suffix = f"-seed-{repeat}" if config.protocol.repeats > 1 else ""
+        for index, split in enumerate(splits):
+            fold, inner = index, ""
+            if isinstance(split, NestedSplit):
+                fold = split.fold
+                inner = "" if split.inner is None else f"-inner-{split.inner}"
+            unit = Unit(f"fold-{fold:02d}{inner}{suffix}", fold, seed)
+            folds.append(Fold(unit, dataset, split))
     return folds
 
 

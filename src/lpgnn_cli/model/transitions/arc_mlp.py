@@ -59,14 +59,13 @@ class ArcMlp(Transition):
                 arc_KH=arc_KH,
                 kind_A=kind_A,
             )
-        degree_N1 = batch.arcs.in_degree.unsqueeze(1)
         if self.average:
-            summed_N = summed_N / degree_N1.clamp(min=1)
+            summed_N = summed_N / batch.divisor
         if not self.last_on_nodes:
             return summed_N
         # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
         # is nothing to take the mean of.
-        times_N1 = degree_N1.clamp(max=1) if self.average else degree_N1
+        times_N1 = batch.degree.clamp(max=1) if self.average else batch.degree
         product_NO = summed_N @ self.h.last.weight.t()
         return product_NO.addr_(times_N1.squeeze(1).to(product_NO.dtype), self.h.last.bias)
 
@@ -86,8 +85,7 @@ class ArcMlp(Transition):
         grows, so that sums of states stretch nothing while sums of labels stay sums."""
         if self.gain is None or self.average:
             return state_NS, state_NS
-        degree_N1 = batch.arcs.in_degree.clamp(min=1).unsqueeze(1)
-        return batch.inverse_norm * state_NS, state_NS / degree_N1
+        return batch.inverse_norm * state_NS, state_NS / batch.divisor
 
     def _sum_on_arcs(
         self, source_NH: Tensor, target_NH: Tensor, arc_weights: list[Tensor], batch: GraphBatch
