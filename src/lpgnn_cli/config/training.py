@@ -105,6 +105,7 @@ class OptimConfig:
 
     name: str = setting(choices=("adam", "adamw", "sgd", "rmsprop"))
     weight_decay: float = setting(low=0)
+    decoupled_decay: float = setting(low=0)
     schedule: str = setting(choices=("step", "cosine", "linear"))
     decay: float = setting(low=0, low_open=True, high=1)
     decay_every: int = setting(low=1)

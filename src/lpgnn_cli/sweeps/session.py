@@ -265,6 +265,10 @@ class Session:
         record.state = FAILED if bad else INTERRUPTED if missing else FINISHED
         record.reason = f"{len(bad)} of {len(board.views)} jobs failed" if bad else ""
         record.ended = time.time()
+        if board.outer_folds and (best := board.best()):
+            of_job = best.job.run.read_record()
+            record.dataset_fingerprint = of_job.dataset_fingerprint
+            record.split_fingerprint = of_job.split_fingerprint
         summary = summary_of(board)
         run.write_summary(summary)
         run.write_record(record)

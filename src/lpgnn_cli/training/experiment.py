@@ -42,6 +42,7 @@ from lpgnn_cli.stored import read_yaml
 from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
 
 
@@ -219,7 +220,7 @@ def read_config(run: RunFolder) -> TrainConfig:
 
 def default_name(config: TrainConfig) -> str:
     """The choices that tell runs apart."""
-    words = [config.dataset.name, config.propagation.name, config.aggregator.name]
+    words = [config.dataset.name, *config.propagation.words, config.aggregator.name]
     if config.propagation.uses_g:
         words.append(config.g.name)
     return as_name("-".join([*words, f"k{config.layers}"]).lower())
@@ -256,7 +257,5 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
     result = run.read_result(unit.name)
     if result is None or result.state != FINISHED:
         return False
-    protocol = config.protocol
     waited = result.epochs - result.selected_epoch
-    stopped_early = isinstance(protocol, ValidatedConfig) and waited >= protocol.patience
-    return result.epochs >= config.epochs or stopped_early
+    return result.epochs >= config.epochs or waited >= patience_of(config)
