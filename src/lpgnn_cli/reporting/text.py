@@ -18,6 +18,8 @@ def describe(run: RunFolder) -> str:
         parts.append(f"G = {settings['g.name']}")
     if "layers" in settings:
         parts.append(f"K = {settings['layers']}")
+    if settings.get("protocol.stage") == "select":
+        parts.append("test = inner validation parts")
     return one_line(", ".join(part for part in parts if part))
 
 
