@@ -21,6 +21,8 @@ def describe(run: RunFolder) -> str:
         parts.append("frozen" if frozen else settings["propagation.updates"])
     if "layers" in settings:
         parts.append(f"K = {settings['layers']}")
+    if settings.get("protocol.stage") == "select":
+        parts.append("test = inner validation parts")
     return one_line(", ".join(part for part in parts if part))
 
 
