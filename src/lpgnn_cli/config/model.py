@@ -25,7 +25,7 @@ class AggregatorConfig:
     """The transition f_a: what every aggregator has."""
 
     name: str = setting(choices=AGGREGATORS.names)
-    hidden: list[int] = setting(low=1)
+    hidden: list[int] = setting(low=1, high=100_000)
     activation: str = setting(choices=ACTIVATIONS)
     output_activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
@@ -54,7 +54,7 @@ class GinConfig(AggregatorConfig):
 class GatConfig(AggregatorConfig):
     """`gat`: attention over neighbours."""
 
-    heads: int = setting(low=1)
+    heads: int = setting(low=1, high=1000)
 
 
 @AGGREGATORS.declare("selection", "median")
@@ -62,7 +62,7 @@ class GatConfig(AggregatorConfig):
 class FilterConfig(AggregatorConfig):
     """`selection` and `median`: graph filters over several shifts."""
 
-    taps: int = setting(low=1)
+    taps: int = setting(low=1, high=1000)
 
 
 @AGGREGATORS.declare("diffusion")
@@ -101,13 +101,21 @@ class PropagationConfig:
 
     # Whether f_a is a function of labels alone: then there is no state x beside its output.
     stateless: ClassVar[bool] = False
-    # Whether the function G has a part in it.
-    uses_g: ClassVar[bool] = False
 
     name: str = setting(choices=PROPAGATIONS.names)
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
     upper: str = setting(choices=("all", "own"))
+
+    @property
+    def words(self) -> list[str]:
+        """What tells runs of this propagation apart."""
+        return [self.name]
+
+    @property
+    def uses_g(self) -> bool:
+        """Whether the function G has a part in it."""
+        return False
 
 
 @dataclass
@@ -124,7 +132,6 @@ class ContractiveConfig(PropagationConfig):
 class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
 
-    uses_g: ClassVar[bool] = True
     updates: str = setting(choices=("gradient", "one_shot", "ages"))
     states: str = setting(choices=("free", "frozen"))
     adjoint: bool = setting()
@@ -140,6 +147,15 @@ class LagrangianConfig(ContractiveConfig):
     warmup: int = setting(low=0)
     hand_up: str = setting(choices=("state", "transition"))
     damping: float = setting(low=0, low_open=True, high=1)
+
+    @property
+    def words(self) -> list[str]:
+        rule = "frozen" if self.states == "frozen" else self.updates
+        return [self.name] if rule == "gradient" else [self.name, rule]
+
+    @property
+    def uses_g(self) -> bool:
+        return self.states == "free" and self.updates == "gradient"
 
     def disagreements(self) -> Iterator[str]:
         if not self.adjoint and self.updates == "gradient":
@@ -165,7 +181,7 @@ class FixedPointConfig(ContractiveConfig):
     backward: str = setting(choices=("unrolled", "implicit"))
     solver: str = setting(choices=("damped", "anderson"))
     damping: float = setting(low=0, low_open=True, high=1)
-    memory: int = setting(low=1)
+    memory: int = setting(low=1, high=1000)
 
 
 @PROPAGATIONS.declare("layers")
@@ -185,7 +201,7 @@ class ReadoutConfig:
     layers: str = setting(choices=("last", "all"))
     pool: str = setting(choices=REDUCTIONS)
     scale: float | None = positive()
-    hidden: list[int] = setting(low=1)
+    hidden: list[int] = setting(low=1, high=100_000)
     activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
     norm: str = setting(choices=READ_NORMS)
@@ -212,4 +228,4 @@ class IterationConfig(InferenceConfig):
 class AndersonConfig(IterationConfig):
     """Anderson acceleration of the same iteration."""
 
-    memory: int = setting(low=1)
+    memory: int = setting(low=1, high=1000)

@@ -17,7 +17,7 @@ from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.mlp import has_statistics, taking_statistics
 from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.gain import Gain, GainBound
-from lpgnn_cli.propagation.optim import build_optimiser, scale_lr
+from lpgnn_cli.propagation.optim import build_optimiser, scale_lr, step_decayed
 from lpgnn_cli.propagation.solvers import SolveStats
 
 
@@ -155,7 +155,7 @@ class Propagation(ABC):
         """Descend on theta, and keep the gain within its bound if that is asked of the weights."""
         if self.config.optim.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.optim.clip)
-        self.theta.step()
+        step_decayed(self.theta, self.config.optim.decoupled_decay)
         if self.bound is not None:
             self.bound.project()
 

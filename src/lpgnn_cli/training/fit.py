@@ -43,7 +43,7 @@ from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
-from lpgnn_cli.training.schedule import learning_rate_scale
+from lpgnn_cli.training.schedule import learning_rate_scale, patience_of
 from lpgnn_cli.training.snapshots import StateSnapshots
 
 HALVINGS = 10
@@ -299,7 +299,7 @@ class UnitFit:
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
-        return self.validated is not None and waited >= self.validated.patience
+        return waited >= patience_of(self.config)
 
     def _halve_lr(self) -> bool:
         """Back to the last checkpoint with half the learning rates; False if that is not wished."""
