@@ -16,6 +16,7 @@ from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.sender import Sender
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import default_uri, open_client
+from lpgnn_cli.tracking.thinning import MOST_POINTS
 
 MakeTrainer = Callable[..., Any]
 
@@ -95,10 +96,10 @@ def test_long_curves_go_thinned_with_their_ends_and_extremes(make_trainer: MakeT
     rows = rows_of(trainer.run, "fold-00", "test/accuracy")
     found = history(children["fold-00"], "test/accuracy")
     assert set(found) <= set(rows)
-    assert len(found) <= 1000
+    assert len(found) <= MOST_POINTS
     assert {rows[0], rows[-1], (1300, 0.99)} <= set(found)
     assert children["fold-00"].data.metrics["test/accuracy"] == rows[-1][1]
-    assert 0 < len(history(parent, "test/accuracy_mean")) <= 1000
+    assert 0 < len(history(parent, "test/accuracy_mean")) <= MOST_POINTS
     assert mirror_of(trainer.run).send(ended=True) == Sent(metrics=0, artifacts=0)
 
 
