@@ -148,12 +148,21 @@ VIOLATION_MEAN = Metric("violation_mean", "mean violation")
 VIOLATION_MAX = Metric("violation_max", "largest violation")
 MULTIPLIER_NORM = Metric("multiplier_norm", "multiplier norm", parts=(TRAIN,))
 
+TRANSITIONS = Metric(
+    "transitions_per_epoch", "evaluations of f_a per epoch, forward and backward", parts=(TRAIN,)
+)
+TRANSITIONS_BACKWARD = Metric(
+    "transitions_backward", "those of them that are backward", parts=(TRAIN,)
+)
+
 FROM_ZERO_VIOLATION = Metric("from_zero_violation", "violation from zero", parts=(INFERENCE,))
 CONVERGED = Metric(
     "converged", "graphs settled", larger_is_better=True, in_per_cent=True, parts=(INFERENCE,)
 )
 STEPS = Metric("steps", "steps", parts=(INFERENCE,))
 GAIN = Metric("gain", "gain", parts=(INFERENCE,))
+# Hops until the influence of a label falls below 1 % of its start.
+REACH = Metric("reach", "reach", larger_is_better=True, parts=(INFERENCE,))
 # 1 where persistent states and those found from zero agree by construction.
 PATH_FREE = Metric("path_free", "path-free", parts=(INFERENCE,))
 
@@ -170,10 +179,13 @@ METRICS: dict[str, Metric] = {
         VIOLATION_MEAN,
         VIOLATION_MAX,
         MULTIPLIER_NORM,
+        TRANSITIONS,
+        TRANSITIONS_BACKWARD,
         FROM_ZERO_VIOLATION,
         CONVERGED,
         STEPS,
         GAIN,
+        REACH,
         PATH_FREE,
         # Of a whole run rather than of a part.
         Metric("seconds", "seconds of computing", parts=()),

@@ -7,6 +7,7 @@
     units/<unit>/*.pt         checkpoints: last.pt, selected.pt (by validation), best_on_test.pt (if
                               asked for)
     units/<unit>/predictions.csv  item, target, predicted, probability, violation, probabilities
+    units/<unit>/influence.csv  how much the label of a node counts, by hops; of the first unit
     units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
     curves.csv                mean and std over units, one row per epoch
     folds.csv                 one row per unit
@@ -55,6 +56,9 @@ LATEST = 1e11
 # Checkpoints: where training goes on; what a validation part selected; and, only where it was asked
 # for, what test labels chose.
 LAST, SELECTED, BEST_ON_TEST = "last.pt", "selected.pt", "best_on_test.pt"
+
+# Of a unit: how much the label of a node counts, by hops.
+INFLUENCE = "influence.csv"
 
 # What stored names begin with. At epochs that no test part has chosen: the test phase from zero,
 # and the states that were carried along through training. Chosen on the test parts, one epoch for

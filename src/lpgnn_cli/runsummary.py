@@ -17,6 +17,8 @@ from lpgnn_cli.metrics import (
     PARTS,
     PATH_FREE,
     TRAIN,
+    TRANSITIONS,
+    TRANSITIONS_BACKWARD,
     VIOLATION_MEAN,
     Metric,
     leading,
@@ -102,6 +104,11 @@ FROM_ZERO_OF_0_1 = f"{INFERENCE}/from_zero_accuracy_mean"
 PERSISTENT_OF_0_1 = f"{INFERENCE}/persistent_accuracy_mean"
 # Accuracies from zero and of persistent states that differ by no more count as the same.
 AGREEMENT = 0.01
+
+
+def training_metrics() -> list[Metric]:
+    """What is reported of the training part: how good it is, and what an epoch costs."""
+    return [*score_metrics(), TRANSITIONS, TRANSITIONS_BACKWARD]
 
 
 def is_optimistic(name: str) -> bool:
@@ -201,7 +208,7 @@ class RunSummary:
         if FROM_ZERO_OF_0_1 in stored:
             stored = _with_names_of_today(stored)
         rule = Rule(stored.get(HONEST_RULE, Rule.NONE))
-        train = {m.name: mean_of(m.on(TRAIN)) for m in score_metrics()}
+        train = {m.name: mean_of(m.on(TRAIN)) for m in training_metrics()}
         parts = {part: VIOLATION_MEAN.on(part) for part in PARTS}
         epoch = {name: stored.get(name, math.nan) for name in (BEST_EPOCH, HONEST_EPOCH)}
         return cls(

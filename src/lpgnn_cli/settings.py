@@ -5,7 +5,7 @@ Values are written as on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ def flat_config(text: str) -> dict[str, str]:
     return dict(_flatten(parse_yaml(text, "the config"), ""))
 
 
-def uses_g(settings: Container[str]) -> bool:
-    """Whether the propagation relaxes its constraints by G, which the one with multipliers does.
+def uses_g(settings: Mapping[str, str]) -> bool:
+    """Whether the propagation relaxes its constraints by G, as the gradient rule does.
 
     Every config has a G; where it is not used, it says nothing about the run.
     """
-    return "propagation.multiplier" in settings
+    free = settings.get("propagation.states", "free") == "free"
+    return free and settings.get("propagation.updates", "none") == "gradient"
 
 
 def _flatten(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

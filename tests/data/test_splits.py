@@ -26,7 +26,7 @@ from lpgnn_cli.data import (
     make_splits,
 )
 from lpgnn_cli.data.features import NodeFeatures
-from lpgnn_cli.data.splits import stratified_folds
+from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
 
 Configs = Callable[..., DatasetConfig]

@@ -213,6 +213,12 @@ def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatc
     assert ("\x1b[31m" in output) != no_color  # red: the failed unit
 
 
+def test_a_run_that_only_selects_says_what_it_is_scored_on(make_run):
+    config = {"dataset": {"name": "MUTAG"}, "protocol": {"name": "nested", "stage": "select"}}
+    text = closing(two_folds(make_run, config=config))
+    assert text.startswith("MUTAG, test = inner validation parts\n")
+
+
 def test_karate_is_named_for_what_it_is(make_run):
     text = closing(make_run([{"train/accuracy": [0.5, 1.0]}]))
     assert "train accuracy: all nodes are supervised" in line(text, "last epoch")

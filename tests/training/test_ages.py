@@ -115,6 +115,17 @@ def test_graphs_in_batches_keep_their_own_ages(
             torch.testing.assert_close(mine, theirs)
 
 
+def test_the_violation_is_how_far_the_diffusion_still_goes(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
+    learner = make_learner(make_config(*RULE, *AT_REST), train=make_batch())
+    propagation, batch = learner.propagation, learner.parts["train"].batch
+    x = propagation.network.zero_states(batch)
+    first = propagation.transit(x, batch)[0].detach().abs().mean()
+    metrics = learner.train_epoch(1)
+    torch.testing.assert_close(metrics["train/violation_mean"], first, check_dtype=False)
+
+
 def test_without_adjoint_multipliers_stay_zero(
     make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
 ) -> None:

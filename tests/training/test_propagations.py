@@ -30,7 +30,7 @@ NETWORKS = {
 }
 
 ALL = {f"{part}/{name}" for part in ("train", "test") for name in ("accuracy", "loss")}
-ALL |= {"train/lagrangian"}
+ALL |= {"train/lagrangian", "train/transitions_per_epoch", "train/transitions_backward"}
 VIOLATIONS = {
     f"{part}/{name}"
     for part in ("train", "test")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -28,6 +29,7 @@ from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import read_table
 from lpgnn_cli.sweeps.leaderboard import ranked
+from lpgnn_cli.sweeps.nested import NESTED, OuterFold, choose
 from lpgnn_cli.sweeps.objective import AUTO
 from lpgnn_cli.sweeps.session import Session
 
@@ -52,8 +54,22 @@ class Row:
         return Run(self.folder)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What one outer fold of `protocol="nested"` has chosen by `inner`, the accuracy on its
+    validation parts, and the accuracy of that on its test part, both as fractions."""
+
+    fold: int
+    settings: dict[str, Any]
+    inner: float
+    accuracy: float
+
+
 class Sweep:
-    """The leaderboard of a sweep, the best job first, those that did not finish last."""
+    """The leaderboard of a sweep, the best job first, those that did not finish last.
+
+    `choices` are those of the outer folds under `protocol="nested"`.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = RunFolder.open(Path(folder).absolute()).path
@@ -63,6 +79,13 @@ class Sweep:
         board.refresh()
         self.metric = board.metric_name()
         self.rows = [_row(board, view) for view in ranked(board)]
+        is_nested = config.get("protocol.name") == NESTED
+        self.choices = [_choice(outer) for outer in choose(board)] if is_nested else []
+
+    @property
+    def accuracy(self) -> float:
+        """Under `protocol="nested"`, the mean over the outer folds; else not a number."""
+        return fmean(c.accuracy for c in self.choices) if self.choices else math.nan
 
     @property
     def best(self) -> Row | None:
@@ -132,6 +155,10 @@ def _row(board: Board, view: View) -> Row:
         folder=view.job.run.path,
         reason=view.reason,
     )
+
+
+def _choice(outer: OuterFold) -> Choice:
+    return Choice(outer.fold, _values(outer.chosen.job.values), outer.inner, outer.figure)
 
 
 def _values(words: dict[str, str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from lpgnn_cli.metrics import LOSS, TEST, VIOLATION_MAX, VIOLATION_MEAN, score_m
 from lpgnn_cli.reporting.eval_table import evaluation_table
 from lpgnn_cli.runfolder import (
     FINISHED,
+    INFLUENCE,
     MetricsWriter,
     Rule,
     RunFolder,
@@ -88,6 +89,8 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
     writer.write(trained.epoch, score.metrics)
     writer.close()
     write_predictions(unit / "predictions.csv", score.evaluation)
+    if score.influence is not None:
+        score.influence.write(unit / INFLUENCE)
     folder.write_result(
         UnitResult(
             unit=trained.unit.name,

@@ -20,6 +20,15 @@ from lpgnn_cli.paper.document import (
     find,
     write_report,
 )
+from lpgnn_cli.paper.nested import (
+    KEPT,
+    NestedSweep,
+    collect_sweeps,
+    nested_csv,
+    nested_section,
+    read_sweeps,
+    sweeps_in_folders,
+)
 from lpgnn_cli.paper.reference import Table, reference_tables
 from lpgnn_cli.paper.results import (
     RUNS,
@@ -31,10 +40,13 @@ from lpgnn_cli.paper.results import (
 )
 from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
 from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.sweeps.nested import NESTED
 
 FORMATS = ("table", "markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
+# What `table=` knows beside the paper's tables.
+OTHERS = (COMPARISONS, NESTED)
 
 
 def main(argv: list[str]) -> int:
@@ -51,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lpgnn report",
         description="The paper's tables beside what has been measured here.",
-        epilog=f"tables: {tables}. `table={COMPARISONS} --format csv` gives the paired tests. "
+        epilog=f"tables: {tables}, and {NESTED}: sweeps under protocol=nested. "
+        f"`table={COMPARISONS} --format csv` gives the paired tests. "
         "`lpgnn report collect` keeps what the tables need of finished runs in results/.",
     )
     parser.add_argument(
@@ -87,22 +100,27 @@ def _words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:
-    tables, only_comparisons = _tables(words)
+    tables, others = _tables(words)
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
+    sweeps = _read_sweeps(arguments)
     findings = find(tables, runs)
     if form == "csv":
-        text = comparisons_csv(findings) if only_comparisons else cells_csv(findings)
+        if NESTED in others:
+            return _deliver(nested_csv(sweeps), output)
+        text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
         return _deliver(text, output)
     report = write_report(findings, source, notes)
+    if NESTED in others or (sweeps and len(tables) == len(reference_tables())):
+        report.sections.append(nested_section(sweeps))
     if form == "table":
         return _print(report, output)
     return _deliver(_render(report, findings, form, scratch), output)
 
 
-def _tables(words: Sequence[str]) -> tuple[list[Table], bool]:
-    """The tables asked for, and whether only the comparisons between their rows are."""
+def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
+    """The paper's tables that are asked for, and what else is."""
     known = reference_tables()
     names: list[str] = []
     for word in words:
@@ -113,12 +131,23 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], bool]:
             names += value.split(",")
         else:
             raise UserError(f"{word} is not known here: write paper, table=NAME or collect.")
-    wrong = [name for name in names if name not in known and name != COMPARISONS]
+    wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
-        hint = did_you_mean(wrong[0], [*known, COMPARISONS])
+        hint = did_you_mean(wrong[0], [*known, *OTHERS])
         raise UserError(f"there is no table {wrong[0]}. {hint} Tables: {', '.join(known)}.")
     chosen = [known[name] for name in dict.fromkeys(names) if name in known]
-    return chosen or list(known.values()), COMPARISONS in names
+    others = set(OTHERS) & set(names)
+    return chosen if chosen or NESTED in others else list(known.values()), others
+
+
+def _read_sweeps(arguments: argparse.Namespace) -> list[NestedSweep]:
+    """Those under protocol=nested, from where the runs come from; MLflow has no folds of them."""
+    if arguments.store is not None:
+        return []
+    results = Path(arguments.results) if arguments.results else default_results()
+    if arguments.runs is None and results is not None:
+        return read_sweeps(results)
+    return sweeps_in_folders(Path(arguments.runs) if arguments.runs else runs_root())
 
 
 def _read(
@@ -132,7 +161,7 @@ def _read(
         return runs_in_store(uri, scratch), f"MLflow at {uri}", {}
     if arguments.runs is None:
         results = Path(arguments.results) if arguments.results else default_results()
-        if arguments.results and not (Path(arguments.results) / RUNS).is_file():
+        if arguments.results and not _has_results(Path(arguments.results)):
             raise UserError(
                 f"{arguments.results} holds no collected results: `lpgnn report collect --output "
                 f"{arguments.results}` makes them of finished runs."
@@ -189,13 +218,18 @@ def _open_folder(path: Path) -> Path:
     return path
 
 
+def _has_results(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (RUNS, KEPT))
+
+
 def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     if rest or arguments.format or arguments.results or arguments.store is not None:
         raise UserError("collect takes only --runs ROOT and --output FOLDER.")
     root = Path(arguments.runs) if arguments.runs else runs_root()
     results = Path(arguments.output or "results")
     collected = collect_runs(runs_in_folders(root), results)
-    if not collected and not (results / RUNS).is_file():
+    collected += collect_sweeps(sweeps_in_folders(root), results)
+    if not collected and not _has_results(results):
         raise UserError(
             f"{root} has no finished run of a preset: start one, such as "
             "`lpgnn train experiment=karate`."

@@ -101,13 +101,21 @@ class PropagationConfig:
 
     # Whether f_a is a function of labels alone: then there is no state x beside its output.
     stateless: ClassVar[bool] = False
-    # Whether the function G has a part in it.
-    uses_g: ClassVar[bool] = False
 
     name: str = setting(choices=PROPAGATIONS.names)
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
     upper: str = setting(choices=("all", "own"))
+
+    @property
+    def words(self) -> list[str]:
+        """What tells runs of this propagation apart."""
+        return [self.name]
+
+    @property
+    def uses_g(self) -> bool:
+        """Whether the function G has a part in it."""
+        return False
 
 
 @dataclass
@@ -124,7 +132,6 @@ class ContractiveConfig(PropagationConfig):
 class LagrangianConfig(ContractiveConfig):
     """States and multipliers are free variables beside the weights."""
 
-    uses_g: ClassVar[bool] = True
     updates: str = setting(choices=("gradient", "one_shot", "ages"))
     states: str = setting(choices=("free", "frozen"))
     adjoint: bool = setting()
@@ -140,6 +147,15 @@ class LagrangianConfig(ContractiveConfig):
     warmup: int = setting(low=0)
     hand_up: str = setting(choices=("state", "transition"))
     damping: float = setting(low=0, low_open=True, high=1)
+
+    @property
+    def words(self) -> list[str]:
+        rule = "frozen" if self.states == "frozen" else self.updates
+        return [self.name] if rule == "gradient" else [self.name, rule]
+
+    @property
+    def uses_g(self) -> bool:
+        return self.states == "free" and self.updates == "gradient"
 
     def disagreements(self) -> Iterator[str]:
         if not self.adjoint and self.updates == "gradient":

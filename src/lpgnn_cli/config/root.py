@@ -102,6 +102,7 @@ PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
     "protocol": {
         "_kfold": t.KFoldConfig,
         "_holdout": t.HoldoutConfig,
+        "_nested": t.NestedConfig,
         "_transductive": t.TransductiveConfig,
         "_masks": t.MasksConfig,
     },

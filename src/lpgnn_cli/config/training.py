@@ -16,9 +16,14 @@ class ProtocolConfig:
     # Whether the nodes of one set of graphs are divided, rather than the graphs.
     of_nodes: ClassVar[bool] = False
 
-    name: str = setting(choices=("kfold", "holdout", "transductive", "masks"))
+    name: str = setting(choices=("kfold", "holdout", "transductive", "masks", "nested"))
     seeds: int = setting(low=1)
     workers: str = setting(affects_results=False)
+
+    @property
+    def repeats(self) -> int:
+        """Initialisations of each fold."""
+        return self.seeds
 
 
 @dataclass
@@ -61,6 +66,31 @@ class MasksConfig(ValidatedConfig):
 
 
 @dataclass
+class NestedConfig(ValidatedConfig):
+    """Outer folds assess, inner parts select."""
+
+    folds: int = setting(low=2)
+    splits: str | None = setting()
+    validation: float = setting(low=0, low_open=True, high=1, high_open=True)
+    inner_folds: int | None = setting(low=2)
+    retrain: int = setting(low=1)
+    stage: str = setting(choices=("select", "assess"))
+    fold: int | None = setting(low=0)
+
+    @property
+    def selects(self) -> bool:
+        return self.stage == "select"
+
+    @property
+    def repeats(self) -> int:
+        return self.seeds if self.selects else self.retrain
+
+    def disagreements(self) -> Iterator[str]:
+        if self.fold is not None and self.splits is None and self.fold >= self.folds:
+            yield f"protocol.fold={self.fold}: the outer folds go from 0 to {self.folds - 1}."
+
+
+@dataclass
 class TransductiveConfig(ProtocolConfig):
     """One graph, some nodes supervised."""
 
@@ -75,6 +105,7 @@ class OptimConfig:
 
     name: str = setting(choices=("adam", "adamw", "sgd", "rmsprop"))
     weight_decay: float = setting(low=0)
+    decoupled_decay: float = setting(low=0)
     schedule: str = setting(choices=("step", "cosine", "linear"))
     decay: float = setting(low=0, low_open=True, high=1)
     decay_every: int = setting(low=1)

@@ -146,7 +146,9 @@ class GraphBatch:
 
     def as_distinct(self, label_NL: Tensor) -> Tensor | DistinctRows:
         """The labels of nodes, by their distinct rows if they are the features and these few."""
-        distinct = self.distinct_features if label_NL is self.features else None
+        # A gradient is due to every node, not to one of those that look alike.
+        shared = label_NL is self.features and not label_NL.requires_grad
+        distinct = self.distinct_features if shared else None
         return label_NL if distinct is None else distinct
 
     @cached_property

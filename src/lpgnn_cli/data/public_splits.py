@@ -33,7 +33,7 @@ def public_splits(dataset: str) -> Path:
             f"there are no public splits of {dataset}, only of {' and '.join(FOLDERS)}: "
             "set protocol.splits to a folder, or to null."
         )
-    places = _places()
+    places = split_folders()
     found = [place for place in places if all(path.is_file() for path in _paths(place, name))]
     folder = found[0] if found else places[0]
     if not found:
@@ -47,7 +47,8 @@ def public_splits(dataset: str) -> Path:
     return folder
 
 
-def _places() -> list[Path]:
+def split_folders() -> list[Path]:
+    """Where folds that others have published may be, the preferred place first."""
     chosen = os.environ.get("LPGNN_SPLITS")
     data = data_folder(None)
     return [Path(chosen)] if chosen else [data / "splits", data.absolute().parent / "splits"]

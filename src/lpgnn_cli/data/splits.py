@@ -16,12 +16,15 @@ from lpgnn_cli.config.training import (
     HoldoutConfig,
     KFoldConfig,
     MasksConfig,
+    NestedConfig,
     ProtocolConfig,
     TransductiveConfig,
 )
 from lpgnn_cli.data.batch import hash_tensor
 from lpgnn_cli.data.dataset import Dataset
+from lpgnn_cli.data.nested_splits import outer_folds
 from lpgnn_cli.data.public_splits import PUBLIC, public_splits
+from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES
 
@@ -37,6 +40,14 @@ class Split:
     val: Tensor | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class NestedSplit(Split):
+    """Of an outer fold, and which of its inner parts if it has several."""
+
+    fold: int = 0
+    inner: int | None = None
+
+
 def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[Split]:
     """The folds of a protocol, the same on every machine for the same seed."""
     if isinstance(protocol, TransductiveConfig):
@@ -47,6 +58,8 @@ def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[S
         raise UserError(f"{dataset.name} is one graph: choose protocol=transductive or masks.")
     if isinstance(protocol, KFoldConfig):
         return _kfold(protocol, dataset, seed)
+    if isinstance(protocol, NestedConfig):
+        return list(_nested(protocol, dataset, seed))
     assert isinstance(protocol, HoldoutConfig), type(protocol).__name__
     if protocol.splits == PUBLIC:
         return read_splits(public_splits(dataset.name), dataset)
@@ -138,22 +151,38 @@ def _kfold(protocol: KFoldConfig, dataset: Dataset, seed: int) -> list[Split]:
     ]
 
 
-def stratified_folds(strata: Indices, folds: int, seed: int) -> Indices:
-    """The fold that each graph is tested in: those of scikit-learn's StratifiedKFold, shuffled, by
-    the same draws, without a second of importing it."""
-    _, first, number = np.unique(strata, return_index=True, return_inverse=True)
-    # Strata in the order in which they first appear.
-    rank = np.argsort(np.argsort(first))
-    stratum = rank[number]
-    in_order = np.sort(stratum)
-    random = np.random.RandomState(seed)
-    result = np.empty(strata.size, dtype=np.int64)
-    for k in range(first.size):
-        counts = [np.count_nonzero(in_order[fold::folds] == k) for fold in range(folds)]
-        dealt = np.repeat(np.arange(folds), counts)
-        random.shuffle(dealt)
-        result[stratum == k] = dealt
-    return result
+def _nested(protocol: NestedConfig, dataset: Dataset, seed: int) -> list[NestedSplit]:
+    """To select: inner parts, where the validation part is scored and the outer test part is not
+    even there. To assess: all outer training graphs, with a part of them to stop by."""
+    if dataset.seeded:
+        raise UserError(
+            f"{dataset.name} is generated anew for every seed: protocol=nested needs graphs that "
+            "stay; choose protocol=holdout."
+        )
+    strata = _strata(dataset)
+    if protocol.splits is None:
+        needed = protocol.folds * (protocol.inner_folds or 1)
+        _check_smallest(dataset, strata, needed, f"protocol.folds={protocol.folds}")
+    folds = outer_folds(protocol, dataset.name, strata, seed)
+    if protocol.fold is not None and protocol.fold >= len(folds):
+        raise UserError(f"protocol.fold={protocol.fold}: there are {len(folds)} outer folds.")
+    splits = []
+    for number, fold in enumerate(folds):
+        if protocol.fold not in (None, number):
+            continue
+        if not protocol.selects:
+            splits.append(_split(*fold.again, fold.test, number, None))
+            continue
+        for place, (train, val) in enumerate(fold.inner):
+            splits.append(_split(train, val, val, number, place if len(fold.inner) > 1 else None))
+    return splits
+
+
+def _split(
+    train: Indices, val: Indices, test: Indices, fold: int, inner: int | None
+) -> NestedSplit:
+    tensors = [torch.from_numpy(indices) for indices in (train, test, val)]
+    return NestedSplit(tensors[0], tensors[1], tensors[2], fold, inner)
 
 
 def _holdout(dataset: Dataset, strata: Indices, validation: float, test: float, seed: int) -> Split:

@@ -1,6 +1,7 @@
 """`results/`: what is kept of the runs behind the tables, small enough for the repository.
 
 README.md     the tables with their figures
+nested.jsonl  one sweep under protocol=nested per line
 runs.jsonl    one run per line: preset, command, settings, versions, times, and the values of every
               fold and seed, so that the tables and the paired tests can be made again
 figures/      the pictures of README.md
@@ -28,6 +29,7 @@ from lpgnn_cli.config.effects import is_within, presentation
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
+from lpgnn_cli.paper.nested import nested_section, read_sweeps
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name, reference_tables
 from lpgnn_cli.paper.render import markdown
@@ -97,6 +99,8 @@ def write_results(results: Path) -> None:
         _shrink(path)
     source = f"[{RUNS}]({RUNS}), one run per line with its command, settings and versions"
     report = write_report(findings, source, read_notes(results))
+    if sweeps := read_sweeps(results):
+        report.sections.append(nested_section(sweeps))
     for section in report.sections:
         section.figures = [
             Figure(Path(os.path.relpath(figure.path, results)), figure.caption)

@@ -68,6 +68,7 @@ class Ages(Lagrangian):
             multipliers = [self._at(m, age_N + 1) for m in now.multipliers.values]
 
             transits = self.transit(x, batch)
+            still_to_go = residuals(x, transits)
             scores = self.network.read(transits, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)
 
@@ -85,7 +86,7 @@ class Ages(Lagrangian):
                 last = age_N[:, None] + 1 == settings.ages
                 now.states.set([f.masked_fill(last, 0.0) for f in transits])
         self.age[slice(None) if graphs is None else graphs] = (age + 1) % settings.ages
-        return Step.of(scores, lagrangian, residuals(x, transits))
+        return Step.of(scores, lagrangian, still_to_go)
 
     def _at(self, multipliers_NTS: Tensor, age_N: Tensor) -> Tensor:
         """lambda of these ages, where zero stands for age T."""

@@ -17,7 +17,7 @@ from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.mlp import has_statistics, taking_statistics
 from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.gain import Gain, GainBound
-from lpgnn_cli.propagation.optim import build_optimiser, scale_lr
+from lpgnn_cli.propagation.optim import build_optimiser, scale_lr, step_decayed
 from lpgnn_cli.propagation.solvers import SolveStats
 
 
@@ -45,6 +45,8 @@ class Step:
         return cls(scores.detach(), lagrangian.detach(), [r.detach() for r in residuals])
 
 
+# From weights of the scores, one row per target, to the gradient of their sum by the node labels.
+Pullback = Callable[[Tensor], Tensor]
 Build = Callable[[Network, TrainConfig, Mapping[str, GraphBatch]], "Propagation"]
 B = TypeVar("B", bound=Build)
 
@@ -124,6 +126,19 @@ class Propagation(ABC):
         """How much the transition stretches a difference in x, for each graph."""
         return Gain.estimate(lambda x: self.transit(x, batch), outcome.states, batch)
 
+    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback:
+        """How the scores of the test phase depend on node labels, through all of the diffusion."""
+        self.network.eval()
+        labels = batch.features.detach().requires_grad_()
+        with torch.enable_grad():
+            scores = self.look("unseen", batch.with_features(labels)).scores
+
+        def pull(weights: Tensor) -> Tensor:
+            (gradient,) = torch.autograd.grad(scores, labels, weights, retain_graph=True)
+            return gradient
+
+        return pull
+
     def penalty(
         self,
         states: Sequence[Tensor],
@@ -140,7 +155,7 @@ class Propagation(ABC):
         """Descend on theta, and keep the gain within its bound if that is asked of the weights."""
         if self.config.optim.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.optim.clip)
-        self.theta.step()
+        step_decayed(self.theta, self.config.optim.decoupled_decay)
         if self.bound is not None:
             self.bound.project()
 

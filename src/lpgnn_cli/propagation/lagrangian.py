@@ -20,8 +20,9 @@ from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Step, propagation
+from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Pullback, Step, propagation
 from lpgnn_cli.propagation.inference import Follower, inference_rule
+from lpgnn_cli.propagation.influence import through_fixed_point
 from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables, step_states
 from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve
 from lpgnn_cli.propagation.variables import Variables
@@ -124,6 +125,18 @@ class Lagrangian(Propagation):
                 relative=True,
             )
             return self.outcome(found.states, batch), found.stats
+
+    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback:
+        if not self.persistent:
+            return super().pullback(batch, inference)
+        found, _ = self.infer(batch, inference)
+        labels = batch.features.detach().requires_grad_()
+        x = [state.detach().requires_grad_() for state in found.states]
+        with torch.enable_grad():
+            labelled = batch.with_features(labels)
+            transits = self.transit(x, labelled)
+            scores = self.network.read(x, transits, labelled)
+        return through_fixed_point(x, transits, labels, scores)
 
     def outcome(self, x: Sequence[Tensor], batch: GraphBatch) -> Outcome:
         """Scores and residuals at given states."""

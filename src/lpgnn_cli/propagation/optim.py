@@ -62,6 +62,16 @@ def build_optimiser(
     return optimiser
 
 
+def step_decayed(optimiser: optim.Optimizer, share: float) -> None:
+    """A step, and beside it a share of the values, times their learning rate, taken off."""
+    if share > 0:
+        with torch.no_grad():
+            for group in optimiser.param_groups:
+                for parameter in group["params"]:
+                    parameter.mul_(1 - share * group["lr"])
+    optimiser.step()
+
+
 def scale_lr(optimiser: optim.Optimizer, scale: float) -> None:
     """Every learning rate as configured, times `scale`."""
     for group in optimiser.param_groups:

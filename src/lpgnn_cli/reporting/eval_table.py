@@ -13,6 +13,7 @@ from rich.table import Table
 from lpgnn_cli.formatting import compact, count, metric_mean_std, metric_text, per_cent
 from lpgnn_cli.metrics import (
     CONVERGED,
+    REACH,
     TEST,
     TRAIN,
     VIOLATION_MEAN,
@@ -23,7 +24,11 @@ from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.runsummary import EvalSummary, Selection
 
 if TYPE_CHECKING:
+    from lpgnn_cli.training.influence import Influence
     from lpgnn_cli.training.scoring import Score
+
+
+HOPS_SHOWN = (5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000)
 
 
 def evaluation_table(
@@ -39,7 +44,9 @@ def evaluation_table(
     table = Table(box=box.SIMPLE if is_screen(console) else None, pad_edge=False)
     table.add_column("unit")
     metric = summary.scored.metric
+    far = any(score.influence for score in scores)
     titles = [metric.title, "violation", "converged"]
+    titles += ["reach"] if far else []
     titles += ["persistent"] if persistent else []
     titles += ["recorded"] if recorded else []
     for title in titles:
@@ -48,6 +55,7 @@ def evaluation_table(
         row = [name, metric_text(metric.name, score.metrics[metric.on(TEST)])]
         row.append(compact(score.metrics.get(VIOLATION_MEAN.on(TEST), math.nan)))
         row.append(per_cent(score.inference.get(CONVERGED.name, math.nan), 0))
+        row += [compact(score.inference.get(REACH.name, math.nan))] if far else []
         there = score.persistent.get(metric.on(TEST), math.nan)
         row += [metric_text(metric.name, there)] if persistent else []
         row += [metric_text(metric.name, _recorded(score, metric))] if recorded else []
@@ -63,6 +71,8 @@ def evaluation_table(
         console.print(text, highlight=False)
     files = f"{folder.path}/units/*/predictions.csv"
     console.print(f"{'predictions':<{width}}{files}", highlight=False, soft_wrap=True)
+    if far:
+        console.print(_influence_table(console, [s.influence for s in scores if s.influence]))
     off = [n for n, s in zip(names, scores, strict=True) if _differs(s, metric)]
     if off:
         console.print(
@@ -70,6 +80,25 @@ def evaluation_table(
             "trained on another device or version?",
             highlight=False,
         )
+
+
+def _influence_table(console: Console, found: Sequence[Influence]) -> Table:
+    """Rather many hops near, and ever fewer far away, over the units that go so far."""
+    table = Table(box=box.SIMPLE if is_screen(console) else None, pad_edge=False)
+    for title in ("hops", "influence", "share of the start"):
+        table.add_column(title, justify="right")
+    far = max(len(one.by_hops) for one in found) - 1
+    start = max(_mean_at(found, hops) for hops in range(min(2, far + 1)))
+    for hops in sorted({*range(4), *(h for h in HOPS_SHOWN if h < far), far}):
+        if hops <= far:
+            value = _mean_at(found, hops)
+            table.add_row(str(hops), compact(value), per_cent(value / start, 2))
+    return table
+
+
+def _mean_at(found: Sequence[Influence], hops: int) -> float:
+    values = [one.by_hops[hops] for one in found if hops < len(one.by_hops)]
+    return sum(values) / len(values)
 
 
 def _text(summary: EvalSummary, selection: Selection) -> str:

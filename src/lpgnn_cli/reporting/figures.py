@@ -26,7 +26,7 @@ from lpgnn_cli.reporting.embedding import draw_embedding
 from lpgnn_cli.reporting.look import new_figure, style
 from lpgnn_cli.reporting.text import describe
 from lpgnn_cli.reporting.units import Array, Curves, all_supervised, common_curves, read_units
-from lpgnn_cli.runfolder import Rule, RunFolder
+from lpgnn_cli.runfolder import INFLUENCE, Rule, RunFolder
 from lpgnn_cli.runsummary import RunSummary
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def make_figures(run: RunFolder) -> list[Path]:
             save(draw_constraints(curves, title), run, "constraints"),
             save(draw_confusion(predictions, title), run, "confusion"),
             save(draw_residuals(predictions, residuals, title), run, "residuals"),
+            save(draw_influence(read_influence(run, names), title), run, "influence"),
         ]
         return [path for path in drawn if path] + draw_embedding(run, names, title)
 
@@ -203,6 +204,36 @@ def read_residuals(run: RunFolder, units: Sequence[str]) -> dict[str, Array]:
                 for part in found.keys() & set(arrays.files):
                     found[part].append(np.abs(arrays[part]).astype(np.float64).ravel())
     return {part: np.concatenate(a) for part, a in found.items() if sum(map(len, a))}
+
+
+def read_influence(run: RunFolder, units: Sequence[str]) -> dict[str, Array]:
+    """By unit, how much the label of a node counts at each number of hops."""
+    found = {}
+    for unit in units:
+        path = run.unit(unit) / INFLUENCE
+        if path.is_file():
+            with path.open(encoding="utf-8", newline="") as file:
+                found[unit] = np.array([float(row["influence"]) for row in csv.DictReader(file)])
+    return found
+
+
+def draw_influence(influence: dict[str, Array], title: str) -> Figure | None:
+    """What the scores of a node owe to the label of another, by the hops between them."""
+    shown = {unit: values for unit, values in influence.items() if (values > 0).any()}
+    if not shown:
+        return None
+    figure = new_figure(6.2, 4.2, title)
+    panel = figure.subplots()
+    for number, (unit, values) in enumerate(shown.items()):
+        share = np.where(values > 0, values, np.nan) / max(values[:2].max(), 1e-300)
+        panel.plot(range(len(share)), share, "o-", markersize=3, color=f"C{number}", label=unit)
+    panel.axhline(0.01, color="0.45", linewidth=1, linestyle=":", label="1 %: the reach")
+    panel.set_yscale("log")
+    _label_log_axis(panel.yaxis)
+    panel.set(xlabel="hops from u to v", ylabel="share of that at the start")
+    panel.set_title(r"Influence $|\partial\,$scores$_v\,/\,\partial\,$label$_u|$")
+    panel.legend(loc="best")
+    return figure
 
 
 def _draw_parts(panel: Axes, curves: Curves, metric: Metric) -> None:

@@ -35,7 +35,7 @@ from lpgnn_cli.reporting.units import (
     scored_part,
 )
 from lpgnn_cli.runfolder import FINISHED, Rule, RunFolder, UnitResult
-from lpgnn_cli.runsummary import MeanStd, RunSummary, Selection
+from lpgnn_cli.runsummary import MeanStd, RunSummary, Selection, training_metrics
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary
         per_fold_maximum=_at_own_best_epochs(curves, part),
         honest=_over_units(rule, [r.from_zero for r in results], epoch),
         persistent=_over_units(rule, [r.persistent for r in results]),
-        train=_means({m.name: _selected(done, m.on(TRAIN)) for m in score_metrics()}),
+        train=_means({m.name: _selected(done, m.on(TRAIN)) for m in training_metrics()}),
         violation=_means(
             {one: _selected(done, VIOLATION_MEAN.on(one)) for one in dict.fromkeys((TRAIN, part))}
         ),

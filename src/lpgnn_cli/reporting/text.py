@@ -16,8 +16,13 @@ def describe(run: RunFolder) -> str:
     parts += [settings.get(f"{group}.name", "") for group in ("propagation", "aggregator")]
     if "g.name" in settings and uses_g(settings):
         parts.append(f"G = {settings['g.name']}")
+    elif "propagation.updates" in settings:
+        frozen = settings.get("propagation.states") == "frozen"
+        parts.append("frozen" if frozen else settings["propagation.updates"])
     if "layers" in settings:
         parts.append(f"K = {settings['layers']}")
+    if settings.get("protocol.stage") == "select":
+        parts.append("test = inner validation parts")
     return one_line(", ".join(part for part in parts if part))
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from lpgnn_cli.formatting import (
     compact,
+    count,
     duration,
     metric_mean_std,
     metric_text,
@@ -26,7 +27,10 @@ from lpgnn_cli.metrics import (
     CONVERGED,
     GAIN,
     METRICS,
+    REACH,
     STEPS,
+    TRANSITIONS,
+    TRANSITIONS_BACKWARD,
     Metric,
     leading_on,
 )
@@ -156,6 +160,10 @@ def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
     violation = [f"{compact(value)} {part}" for part, value in summary.violation.items()]
     if violation:
         facts.append(("violation", ", ".join(violation)))
+    if TRANSITIONS.name in summary.train:
+        back = summary.train[TRANSITIONS_BACKWARD.name]
+        forth = summary.train[TRANSITIONS.name] - back
+        facts.append(("f_a per epoch", f"{compact(forth)} forward, {compact(back)} backward"))
     facts.append(("time", f"{duration(elapsed)} ({duration(summary.seconds)} of computing)"))
     return facts
 
@@ -172,6 +180,9 @@ def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
     if settled := having(CONVERGED, STEPS):
         share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
         line = f"{per_cent(share, 0)} of the graphs settled in {steps:.0f} steps from zero"
+    if reaches := [reach for (reach,) in having(REACH)]:
+        hops = count(round(sum(reaches) / len(reaches)), "hop")
+        line = f"{line}{'; ' if line else ''}labels count over {hops}"
     gains = [gain for (gain,) in having(GAIN)]
     high = [g for g in gains if g > 1]
     if not high:

@@ -37,6 +37,9 @@ class Board:
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
+        # Under `protocol=nested` jobs select by inner validation parts, and as many as there are
+        # outer folds come later: those that assess the choices.
+        self.outer_folds = 0
         self.views: dict[str, View] = {}
         self._lock = threading.Lock()
 
@@ -58,6 +61,19 @@ class Board:
     def of_state(self, *states: str) -> list[View]:
         return [view for view in list(self.views.values()) if view.state in states]
 
+    def candidates(self) -> list[View]:
+        """The jobs that are compared with each other."""
+        return [view for view in list(self.views.values()) if view.job.fold is None]
+
+    def assessments(self) -> list[View]:
+        """Those that assess the choices of outer folds."""
+        return [view for view in list(self.views.values()) if view.job.fold is not None]
+
+    @property
+    def expected(self) -> int:
+        """How many jobs there will have been in the end."""
+        return len(self.candidates()) + max(self.outer_folds, len(self.assessments()))
+
     def value(self, view: View) -> float:
         """What the job is sorted by."""
         return view.value(self.metric)
@@ -68,7 +84,7 @@ class Board:
 
     def ranked(self) -> list[View]:
         """Finished jobs, the best first; the order of the sweep decides between equals."""
-        done = self.of_state(FINISHED)
+        done = [view for view in self.candidates() if view.state == FINISHED]
         sign = -1 if self.larger_is_better() else 1
 
         def rank(view: View) -> tuple[float, int]:

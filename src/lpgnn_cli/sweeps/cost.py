@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import KFoldConfig
+from lpgnn_cli.config.training import KFoldConfig, NestedConfig
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders
 
@@ -39,8 +39,14 @@ class CostModel:
 
 
 def units_of(config: TrainConfig) -> int:
-    folds = config.protocol.folds if isinstance(config.protocol, KFoldConfig) else 1
-    return folds * config.protocol.seeds
+    protocol = config.protocol
+    folds = 1
+    if isinstance(protocol, KFoldConfig | NestedConfig):
+        folds = protocol.folds
+    if isinstance(protocol, NestedConfig):
+        folds = 1 if protocol.fold is not None else folds
+        folds *= (protocol.inner_folds or 1) if protocol.selects else 1
+    return folds * protocol.repeats
 
 
 def _kind_of(past: PastRun) -> Kind:

@@ -15,11 +15,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.formatting import count, duration, one_line
+from lpgnn_cli.formatting import count, duration, metric_mean_std, metric_text, one_line
+from lpgnn_cli.metrics import mean_of, std_of
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
+from lpgnn_cli.sweeps.nested import NESTED, choose
+from lpgnn_cli.sweeps.nested import summary_of as nested_summary
 
 POLL_SECONDS = 0.5
 SHOWN_BEST, SHOWN_RUNNING, SHOWN_ROWS, SHOWN_FAILURES = 5, 8, 20, 20
@@ -77,7 +80,7 @@ class Monitor:
     def _count(self) -> str:
         board = self.board
         done = len(board.of_state(FINISHED))
-        parts = [f"{done} of {len(board.views)} done"]
+        parts = [f"{done} of {board.expected} done"]
         for state, word in ((RUNNING, "running"), (INTERRUPTED, "interrupted")):
             if found := board.of_state(state):
                 parts.append(f"{len(found)} {word}")
@@ -93,7 +96,7 @@ class Monitor:
         ended = len(board.of_state(FINISHED, FAILED, DIVERGED))
         head = Table.grid(padding=(0, 2))
         elapsed = time.monotonic() - self.started
-        bar = ProgressBar(total=max(1, len(board.views)), completed=ended, width=30)
+        bar = ProgressBar(total=max(1, board.expected), completed=ended, width=30)
         head.add_row(bar, Text(self._count()), Text(duration(elapsed), style="dim"))
         parts: list[RenderableType] = [head]
         for rank, view in enumerate(board.ranked()[:SHOWN_BEST], 1):
@@ -137,6 +140,8 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
             [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)] for e in by_axis
         ]
         _print_table(console, ["axis", "value", "jobs", "mean", "best"], cells)
+    if board.outer_folds:
+        _show_nested(board, axes, console)
     bad = board.of_state(FAILED, DIVERGED)
     if bad:
         write_plain(console, f"\n{count(len(bad), 'job')} failed")
@@ -146,6 +151,32 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
     best = board.best()
     if best is not None:
         write_plain(console, f"best     {command_line(best.job)}")
+
+
+def _show_nested(board: Board, axes: Sequence[str], console: Console) -> None:
+    """What every outer fold has chosen, and the figure of all of them."""
+    folds, judge = choose(board), board.judge()
+    if not folds:
+        return
+    write_plain(
+        console, f"\nchoice of each outer fold, and its {judge.title} on the test part from zero"
+    )
+    rows = [
+        [
+            str(outer.fold),
+            str(outer.chosen.job.number),
+            *(outer.chosen.job.values.get(axis, "") for axis in axes),
+            metric_text(judge.name, outer.inner),
+            metric_text(judge.name, outer.figure),
+        ]
+        for outer in folds
+    ]
+    _print_table(console, ["fold", "job", *axes, "inner validation", "test"], rows)
+    stored = nested_summary(folds, judge)
+    if stored:
+        name = f"{NESTED}/{judge.name}"
+        text = metric_mean_std(name, stored[mean_of(name)], stored[std_of(name)], len(folds))
+        write_plain(console, f"\nnested   {text} over {len(folds)} outer folds")
 
 
 def _print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

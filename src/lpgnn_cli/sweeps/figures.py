@@ -12,7 +12,6 @@ import numpy as np
 
 from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.reporting.look import new_figure, style
-from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.runsummary import is_optimistic
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.leaderboard import effects
@@ -28,7 +27,7 @@ MOST_CELLS, MOST_LABELS = 12, 8
 
 def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> list[Path]:
     """Draws what the number of axes with several values asks for."""
-    finite = [v for v in board.of_state(FINISHED) if math.isfinite(board.value(v))]
+    finite = [v for v in board.ranked() if math.isfinite(board.value(v))]
     varied = [axis for axis in axes if len(values_of(finite, axis)) > 1]
     if len(finite) < 2 or not varied:
         return []
@@ -145,7 +144,7 @@ def draw_effects(board: Board, axes: Sequence[str], title: str) -> Figure:
     panels = figure.subplots(1, len(axes), squeeze=False, sharey=True)[0]
     found = effects(board, axes)
     for panel, axis in zip(panels, axes, strict=True):
-        values = values_of(board.of_state(FINISHED), axis)
+        values = values_of(board.ranked(), axis)
         by_value = {e.value: e for e in found if e.axis == axis}
         means = [factor * by_value[value].mean for value in values]
         best = [factor * by_value[value].best for value in values]

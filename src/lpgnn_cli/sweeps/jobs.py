@@ -61,6 +61,8 @@ class Job:
     # All overrides of the job, and of these the ones that the sweep varies.
     overrides: tuple[str, ...]
     values: dict[str, str] = field(default_factory=dict)
+    # The outer fold that it assesses the choice of, under `protocol=nested`.
+    fold: int | None = None
 
     @property
     def run(self) -> RunFolder:
@@ -68,7 +70,8 @@ class Job:
 
     @property
     def title(self) -> str:
-        return ",".join(f"{axis}={value}" for axis, value in self.values.items()) or "job"
+        values = ",".join(f"{axis}={value}" for axis, value in self.values.items()) or "job"
+        return values if self.fold is None else f"fold-{self.fold:02d},{values}"
 
 
 def jobs_root() -> Path:

@@ -38,6 +38,7 @@ _TRAIN_TITLES = {
     OPTIMISTIC: "train, best",
     PER_FOLD_MAXIMUM: "train, best of each",
 }
+_INNER_TITLES = {HONEST: "inner validation"}
 
 
 def values_of(judge: Metric) -> dict[str, str]:
@@ -84,14 +85,14 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
     found = []
     best_of = max if board.larger_is_better() else min
     for axis in axes:
-        views = [view for view in board.views.values() if axis in view.job.values]
+        views = [view for view in board.candidates() if axis in view.job.values]
         values = dict.fromkeys(view.job.values[axis] for view in views)
         if len(values) == len(views):  # each job has its own: nothing to average over
             continue
         for value in values:
             reached = [
                 own
-                for view in board.of_state(FINISHED)
+                for view in board.ranked()
                 if view.job.values.get(axis) == value and math.isfinite(own := board.value(view))
             ]
             mean, best = (fmean(reached), best_of(reached)) if reached else (math.nan, math.nan)
@@ -101,7 +102,8 @@ def effects(board: Board, axes: Sequence[str]) -> list[Effect]:
 
 def command_line(job: Job) -> str:
     """The `lpgnn train` that repeats a job."""
-    own = [word for word in job.overrides if not word.lstrip("+~").startswith("sweep.")]
+    without = ("sweep.", "protocol.stage=")
+    own = [word for word in job.overrides if not word.lstrip("+~").startswith(without)]
     return shlex.join(["lpgnn", "train", *own])
 
 
@@ -136,8 +138,7 @@ def _csv(board: Board, axes: Sequence[str]) -> str:
 def header_of(board: Board, axes: Sequence[str]) -> list[str]:
     """The column that jobs are sorted by is marked; figures are what they are called."""
     metric = board.metric_name()
-    titles = _TRAIN_TITLES if _all_supervised(board) else _TITLES
-    names = _figures(board)
+    titles, names = _titles(board), _figures(board)
     columns = [f"{titles[p]} ▾" if name == metric else titles[p] for p, name in names.items()]
     other = [f"{metric} ▾"] if metric not in names.values() else []
     return ["rank", "job", *axes, *other, *columns, "violation", "time"]
@@ -145,13 +146,21 @@ def header_of(board: Board, axes: Sequence[str]) -> list[str]:
 
 def _figures(board: Board) -> dict[str, str]:
     """The stored names of the figures that are shown, by what they begin with."""
-    return {prefix: mean_of(f"{prefix}/{board.judge().name}") for prefix in _TITLES}
+    return {prefix: mean_of(f"{prefix}/{board.judge().name}") for prefix in _titles(board)}
 
 
 def effect_title(board: Board) -> str:
     """What the effects of the axes are on, and what kind of figure that is."""
     metric = board.metric_name()
+    if board.outer_folds:
+        return f"{metric} of the inner validation parts"
     return f"{metric} (optimistic: chosen on test parts)" if is_optimistic(metric) else metric
+
+
+def _titles(board: Board) -> dict[str, str]:
+    if board.outer_folds:
+        return _INNER_TITLES
+    return _TRAIN_TITLES if _all_supervised(board) else _TITLES
 
 
 def _all_supervised(board: Board) -> bool:
@@ -161,16 +170,19 @@ def _all_supervised(board: Board) -> bool:
 
 def cells_of(board: Board, view: View, rank: int, axes: Sequence[str]) -> list[str]:
     summary = view.summary
-    is_shown = board.metric_name() in _figures(board).values()
+    names = _figures(board)
+    figures = {
+        HONEST: summary.honest,
+        PERSISTENT: summary.persistent,
+        OPTIMISTIC: summary.optimistic,
+        PER_FOLD_MAXIMUM: summary.per_fold_maximum,
+    }
     return [
         str(rank),
         str(view.job.number),
         *(view.job.values.get(axis, "") for axis in axes),
-        *([] if is_shown else [board.text(board.value(view))]),
-        _figure(summary, summary.honest),
-        _figure(summary, summary.persistent),
-        _figure(summary, summary.optimistic),
-        _figure(summary, summary.per_fold_maximum),
+        *([] if board.metric_name() in names.values() else [board.text(board.value(view))]),
+        *(_figure(summary, figures[prefix]) for prefix in names),
         compact(summary.violation.get(TRAIN, math.nan)),
         duration(summary.seconds),
     ]

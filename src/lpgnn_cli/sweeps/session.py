@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
@@ -32,6 +33,8 @@ from lpgnn_cli.config.explain import explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
+from lpgnn_cli.config.training import NestedConfig
+from lpgnn_cli.data.nested_splits import count_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
 from lpgnn_cli.metrics import mean_of, std_of
@@ -58,6 +61,8 @@ from lpgnn_cli.sweeps.figures import draw_sweep
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweeps.jobs import read_record
 from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
+from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose, write_nested
+from lpgnn_cli.sweeps.nested import summary_of as nested_summary
 from lpgnn_cli.sweeps.supervisor import Supervisor
 from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
@@ -106,7 +111,11 @@ class Session:
         assert isinstance(settings, SweepSettings)
         swept = swept_overrides(loader, base)
         axes = list(swept)
-        name = settings.name or default_name(base, axes, words)
+        outer = plan_nested(base, swept, words)
+        name_words = list(words)
+        if outer:
+            words.append(SELECT)
+        name = settings.name or default_name(base, axes, name_words)
         folder = sweep_folder(name)
         make_folder(folder)
         with contextlib.ExitStack() as stack:
@@ -131,6 +140,7 @@ class Session:
                 mirrors_itself=settings.mirror == "job",
             )
             board = Board(settings.metric)
+            board.outer_folds = outer
             monitor = Monitor(board, axes, console)
             sweep_loader = SweepLoader(loader)
             supervisor = Supervisor(
@@ -143,7 +153,7 @@ class Session:
                 board=board,
                 planned=lambda: None if settings.dry_run else monitor.start(),
             )
-            record = open_record(folder, name, words)
+            record = open_record(folder, name, name_words)
             tracking_config = OmegaConf.to_object(base.tracking)
             assert isinstance(tracking_config, TrackingConfig)
             write_config(folder, base, swept)
@@ -184,6 +194,8 @@ class Session:
                 config=master, hydra_context=context, task_function=self.supervisor
             )
             sweeper.sweep(arguments=words)
+            if self.board.outer_folds and not self.supervisor.stopping():
+                self.supervisor.assess(choose(self.board))
         except HydraException as error:
             raise UserError(explain(error)) from error
         except ValueError as error:
@@ -210,7 +222,21 @@ class Session:
             sentence += f", about {duration(known)} of computing on one core each"
         if unknown:
             sentence += f"; {unknown} unknown, as no run like them has been here"
+        if self.board.outer_folds:
+            sentence += f". {self._plan_of_assessments(model)}"
         show_plan(self.board, self.console, words, f"{sentence}. Nothing was started.")
+
+    def _plan_of_assessments(self, model: CostModel) -> str:
+        """What the outer folds will take once they have chosen, as the mean over all choices."""
+        costs = []
+        for view in self.board.candidates():
+            words = assessing_overrides(view.job, fold=0)
+            composed = self.supervisor.loader.load_sweep_config(self.supervisor.master, words)
+            costs.append(model.seconds(to_typed(without_hydra(composed))))
+        folds = self.board.outer_folds
+        sentence = f"Then the choices of {folds} outer folds are trained again"
+        known = [cost for cost in costs if cost is not None]
+        return f"{sentence}, about {duration(folds * fmean(known))}" if known else sentence
 
     def close(self) -> None:
         """Whatever happened: the leaderboard, the figures, the record, and the last word."""
@@ -218,6 +244,8 @@ class Session:
         self.board.refresh()
         write_leaderboard(self.board, self.axes, self.folder, self.record.name)
         draw_sweep(self.board, self.axes, self.folder / "figures", self.record.name)
+        if self.board.outer_folds:
+            write_nested(choose(self.board), self.board.judge(), self.axes, self.folder)
         self._end_record()
         show_results(self.board, self.axes, self.console, self.folder)
 
@@ -237,6 +265,10 @@ class Session:
         record.state = FAILED if bad else INTERRUPTED if missing else FINISHED
         record.reason = f"{len(bad)} of {len(board.views)} jobs failed" if bad else ""
         record.ended = time.time()
+        if board.outer_folds and (best := board.best()):
+            of_job = best.job.run.read_record()
+            record.dataset_fingerprint = of_job.dataset_fingerprint
+            record.split_fingerprint = of_job.split_fingerprint
         summary = summary_of(board)
         run.write_summary(summary)
         run.write_record(record)
@@ -267,10 +299,13 @@ def summary_of(board: Board) -> dict[str, Any]:
     if best is not None:
         judge = best.summary.metric.name
         honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"
-        names = (mean_of(honest), std_of(honest), mean_of(optimistic))
+        # What outer folds choose by is no figure to report.
+        names = () if board.outer_folds else (mean_of(honest), std_of(honest), mean_of(optimistic))
         summary |= {name: best.summary.value(name) for name in names}
         summary |= {"best/job": best.job.number, "best/command": command_line(best.job)}
         summary["best/figure"] = board.value(best)
+    if board.outer_folds:
+        summary |= nested_summary(choose(board), board.judge())
     return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 
@@ -286,6 +321,21 @@ def swept_overrides(loader: ConfigLoader, base: DictConfig) -> dict[str, Overrid
         if key.startswith("sweep.") or key in ("name", "resume"):
             raise UserError(f"{key} is not a setting to sweep over: give it one value.")
     return swept
+
+
+def plan_nested(base: DictConfig, swept: dict[str, Override], words: Sequence[str]) -> int:
+    """The number of outer folds of `protocol=nested`, 0 under other protocols."""
+    if "protocol" in swept and NESTED in (swept["protocol"].input_line or ""):
+        raise UserError("protocol=nested is the protocol of a whole sweep: give it alone.")
+    if OmegaConf.select(base, "protocol.name") != NESTED:
+        return 0
+    for word in words:
+        key = word.lstrip("+").partition("=")[0]
+        if key in ("protocol.stage", "protocol.fold"):
+            raise UserError(f"{key} is set by the sweep itself: leave it out.")
+    protocol = OmegaConf.to_object(base.protocol)
+    assert isinstance(protocol, NestedConfig)
+    return count_folds(protocol, str(base.dataset.name))
 
 
 def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -40,6 +40,7 @@ from lpgnn_cli.sweeps.jobs import (
     write_table,
 )
 from lpgnn_cli.sweeps.launchers import Launches, WatchesWorkers
+from lpgnn_cli.sweeps.nested import OuterFold, assessing_overrides
 
 WAIT_SECONDS = 0.5
 
@@ -61,6 +62,8 @@ class Supervisor:
     board: Board
     planned: Callable[[], None]
     to_run: dict[str, Job] = field(default_factory=dict)
+    # The one that the sweeper's jobs went to.
+    launcher: Launches | None = None
 
     def __call__(self, config: DictConfig) -> None:
         raise AssertionError("launchers get the job function, never the supervisor")
@@ -69,8 +72,26 @@ class Supervisor:
         self, job_overrides: Sequence[Sequence[str]], first: int, launcher: Launches
     ) -> list[JobReturn]:
         """What Hydra's sweeper asks for; failed jobs return nothing, which no sweeper stops at."""
+        self.launcher = launcher
         jobs = [self._plan(number, o) for number, o in enumerate(job_overrides, first)]
-        self.board.add(jobs)
+        self._carry_out(jobs, launcher)
+        return [self._answer(job) for job in jobs]
+
+    def assess(self, choices: Sequence[OuterFold]) -> None:
+        """Train the choice of every outer fold again; numbers go on after those of the sweeper."""
+        assert self.launcher is not None
+        first = 1 + max(job.number for job in self.board.jobs)
+        jobs = [
+            replace(
+                self._plan(number, assessing_overrides(outer.chosen.job, outer.fold)),
+                fold=outer.fold,
+            )
+            for number, outer in enumerate(choices, first)
+        ]
+        self._carry_out(jobs, self.launcher)
+
+    def _carry_out(self, jobs: Sequence[Job], launcher: Launches) -> None:
+        self.board.add(list(jobs))
         write_table(self.folder, self.board.jobs)
         self._link(jobs)
         unique = list({job.key: job for job in jobs}.values())
@@ -89,7 +110,6 @@ class Supervisor:
             if not todo or self.stopping():
                 break
         self.board.refresh()
-        return [self._answer(job) for job in jobs]
 
     def stopping(self) -> bool:
         return (self.folder / STOP_FILE).exists()

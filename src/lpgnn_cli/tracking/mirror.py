@@ -51,6 +51,7 @@ PARENT_FILES = (
     "folds.csv",
     "leaderboard.csv",
     "leaderboard.md",
+    "nested.csv",
 )
 _UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv")
 

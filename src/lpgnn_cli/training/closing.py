@@ -18,13 +18,16 @@ from lpgnn_cli.metrics import (
     FROM_ZERO_VIOLATION,
     GAIN,
     PATH_FREE,
+    REACH,
     STEPS,
     TEST,
     TRAIN,
     VIOLATION_MEAN,
 )
 from lpgnn_cli.propagation import Propagation, SolveStats
+from lpgnn_cli.runfolder import INFLUENCE
 from lpgnn_cli.training.evaluation import Evaluation
+from lpgnn_cli.training.influence import measure_influence
 from lpgnn_cli.training.predictions import write_predictions
 
 
@@ -46,9 +49,16 @@ class Closing:
 
 
 def close_unit(
-    propagation: Propagation, parts: Mapping[str, Part], inference: InferenceConfig, folder: Path
+    propagation: Propagation,
+    parts: Mapping[str, Part],
+    inference: InferenceConfig,
+    folder: Path,
+    far: bool = False,
 ) -> Closing:
-    """Score the test part, or the training part if none is, and write its predictions."""
+    """Score the test part, or the training part if none is, and write its predictions.
+
+    With `far`, how far labels count is measured, too.
+    """
     name = scored_part(parts)
     closing = score_part(propagation, name, parts[name], inference)
     write_predictions(folder / "predictions.csv", closing.evaluation)
@@ -58,6 +68,9 @@ def close_unit(
     if residuals[name].size:
         arrays: dict[str, Any] = residuals
         np.savez_compressed(folder / "residuals.npz", **arrays)
+    if far and (found := measure_influence(propagation, parts[name], inference)) is not None:
+        found.write(folder / INFLUENCE)
+        closing.inference[REACH.name] = float(found.reach)
     return closing
 
 

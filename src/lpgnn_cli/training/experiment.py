@@ -24,6 +24,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.splits import NestedSplit
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import ACCURACY, CLASSES
 from lpgnn_cli.names import as_name
@@ -40,6 +41,7 @@ from lpgnn_cli.stored import read_yaml
 from lpgnn_cli.training.device import check_precision, cores, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
 
 MANY_ARCS = 100_000
@@ -123,16 +125,19 @@ def make_folds(config: TrainConfig) -> list[Fold]:
     """Every fold with every seed; datasets that are generated are made anew for each seed."""
     folds: list[Fold] = []
     dataset: Dataset | None = None
-    for repeat in range(config.protocol.seeds):
+    for repeat in range(config.protocol.repeats):
         seed = config.seed + repeat
         if dataset is None or dataset.seeded:
             dataset = load_dataset_once(config.dataset, config.data.root, seed)
         splits = make_splits(config.protocol, dataset, config.seed)
-        suffix = f"-seed-{repeat}" if config.protocol.seeds > 1 else ""
-        folds += [
-            Fold(Unit(f"fold-{index:02d}{suffix}", index, seed), dataset, split)
-            for index, split in enumerate(splits)
-        ]
+        suffix = f"-seed-{repeat}" if config.protocol.repeats > 1 else ""
+        for index, split in enumerate(splits):
+            fold, inner = index, ""
+            if isinstance(split, NestedSplit):
+                fold = split.fold
+                inner = "" if split.inner is None else f"-inner-{split.inner}"
+            unit = Unit(f"fold-{fold:02d}{inner}{suffix}", fold, seed)
+            folds.append(Fold(unit, dataset, split))
     return folds
 
 
@@ -216,7 +221,7 @@ def read_config(run: RunFolder) -> TrainConfig:
 
 def default_name(config: TrainConfig) -> str:
     """The choices that tell runs apart."""
-    words = [config.dataset.name, config.propagation.name, config.aggregator.name]
+    words = [config.dataset.name, *config.propagation.words, config.aggregator.name]
     if config.propagation.uses_g:
         words.append(config.g.name)
     return as_name("-".join([*words, f"k{config.layers}"]).lower())
@@ -253,7 +258,5 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
     result = run.read_result(unit.name)
     if result is None or result.state != FINISHED:
         return False
-    protocol = config.protocol
     waited = result.epochs - result.selected_epoch
-    stopped_early = isinstance(protocol, ValidatedConfig) and waited >= protocol.patience
-    return result.epochs >= config.epochs or stopped_early
+    return result.epochs >= config.epochs or waited >= patience_of(config)

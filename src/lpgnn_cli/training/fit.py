@@ -18,7 +18,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, Split, random_signs, with_signs
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, TEST, VAL, Metric
+from lpgnn_cli.metrics import ACCURACY, LOSS, METRICS, TEST, TRAIN, VAL, Metric
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.runfolder import (
@@ -36,13 +36,14 @@ from lpgnn_cli.runfolder import (
 )
 from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
+from lpgnn_cli.training.counting import TransitionCounter
 from lpgnn_cli.training.device import autocast
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
-from lpgnn_cli.training.schedule import learning_rate_scale
+from lpgnn_cli.training.schedule import learning_rate_scale, patience_of
 from lpgnn_cli.training.snapshots import StateSnapshots
 
 HALVINGS = 10
@@ -117,6 +118,7 @@ class UnitFit:
             {name: part.batch for name, part in self.parts.items()},
             like=batch.features,
         )
+        self.counter = TransitionCounter(self.propagation.network)
         self.snapshots = StateSnapshots(self.config, self.propagation, batch)
         self.progress = Progress()
         # Checkpoints of epochs before this one, by file.
@@ -218,8 +220,10 @@ class UnitFit:
         with autocast(self.config, self.device):
             part = self._renewed()
             batch_graphs = self.config.optim.batch_graphs
-            trained = train_epoch(self.propagation, epoch, part, batch_graphs, self.order)
+            with self.counter.counting(part.batch.num_nodes) as counted:
+                trained = train_epoch(self.propagation, epoch, part, batch_graphs, self.order)
             metrics = self.progress.metrics | to_floats(trained)
+            metrics |= {f"{TRAIN}/{name}": value for name, value in counted.metrics().items()}
             if evaluated:
                 self.propagation.take_statistics(part.batch)
             for name, part in self.parts.items():
@@ -295,7 +299,7 @@ class UnitFit:
 
     def _out_of_patience(self) -> bool:
         waited = self.progress.epoch - self.progress.best_epoch
-        return self.validated is not None and waited >= self.validated.patience
+        return waited >= patience_of(self.config)
 
     def _halve_lr(self) -> bool:
         """Back to the last checkpoint with half the learning rates; False if that is not wished."""
@@ -373,7 +377,15 @@ class UnitFit:
             reason=reason,
         )
         if state == FINISHED:
-            closing = close_unit(self.propagation, self.parts, self.config.inference, self.folder)
+            unit = self.task.unit
+            closing = close_unit(
+                self.propagation,
+                self.parts,
+                self.config.inference,
+                self.folder,
+                # For a figure, and alike in all units.
+                far=self.config.figures and unit.fold == 0 and unit.seed == self.config.seed,
+            )
             result.from_zero = closing.from_zero
             result.persistent = closing.persistent
             result.inference = closing.inference

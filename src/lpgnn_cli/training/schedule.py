@@ -1,10 +1,22 @@
-"""How learning rates change over the epochs."""
+"""How learning rates change over the epochs, and when there are enough of them."""
 
 from __future__ import annotations
 
 import math
 
-from lpgnn_cli.config.training import OptimConfig
+from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.training import OptimConfig, ValidatedConfig
+
+
+def patience_of(config: TrainConfig) -> float:
+    """Epochs without a better one after which training stops early; infinite where it does not.
+
+    A learning rate that is planned over all epochs does its best at their end.
+    """
+    protocol = config.protocol
+    if isinstance(protocol, ValidatedConfig) and config.optim.schedule == "step":
+        return protocol.patience
+    return math.inf
 
 
 def learning_rate_scale(config: OptimConfig, epoch: int, epochs: int) -> float:

@@ -18,14 +18,15 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.data.targets import Judging, Units
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.metrics import TEST
+from lpgnn_cli.metrics import REACH, TEST
 from lpgnn_cli.model.network import DataShape
-from lpgnn_cli.propagation import Outcome, SolveStats, build_propagation
+from lpgnn_cli.propagation import Outcome, Propagation, SolveStats, build_propagation
 from lpgnn_cli.runfolder import Unit
 from lpgnn_cli.stored import record_from
 from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
+from lpgnn_cli.training.influence import Influence, measure_influence
 from lpgnn_cli.training.parts import in_units, make_parts, place
 
 
@@ -39,6 +40,8 @@ class Score:
     persistent: dict[str, float]
     inference: dict[str, float]
     recorded: dict[str, float]
+    # How much the labels of nodes count, by hops; None where they have none.
+    influence: Influence | None
     dataset_fingerprint: str
     seconds: float
 
@@ -86,12 +89,14 @@ class TrainedUnit:
             propagation.load_state_dict(self.content["propagation"])
         name = scored_part(parts)
         closing = score_part(propagation, name, parts[name], self.inference)
+        influence = measure_influence(propagation, parts[name], self.inference)
         return Score(
             evaluation=closing.evaluation,
             metrics=_on_test(closing.from_zero),
             persistent=_on_test(closing.persistent),
-            inference=closing.inference,
+            inference={**closing.inference, **_reach(influence)},
             recorded=self.content["progress"]["metrics"],
+            influence=influence,
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
         )
@@ -104,26 +109,34 @@ class TrainedUnit:
         self._check_shape(dataset)
         batch = in_units(self.scaler.apply(dataset.batch), self.units)
         batch = place(batch, self.config, self.device)
-        outcome, stats = self.infer(batch)
+        propagation = self.without_states(batch)
+        outcome, stats = propagation.infer(batch, self.inference)
         scored = None if dataset.scored is None else dataset.scored.to(self.device)
         judging = Judging(dataset.judged_by(self.config.metric).name, units=self.units)
-        evaluation = Evaluation(Part(batch, scored, judging), outcome)
+        part = Part(batch, scored, judging)
+        evaluation = Evaluation(part, outcome)
+        influence = measure_influence(propagation, part, self.inference)
         return Score(
             evaluation=evaluation,
             metrics=evaluation.metrics(TEST),
             persistent={},
-            inference=solve_metrics(stats),
+            inference={**solve_metrics(stats), **_reach(influence)},
             recorded={},
+            influence=influence,
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
         )
 
     def infer(self, batch: GraphBatch) -> tuple[Outcome, SolveStats | None]:
         """The test phase on graphs that are placed and scaled; their targets are not looked at."""
+        return self.without_states(batch).infer(batch, self.inference)
+
+    def without_states(self, batch: GraphBatch) -> Propagation:
+        """The trained network, for graphs that were not there in training."""
         with reading(self.path):
             propagation = build_propagation(self.config, self.shape, {}, like=batch.features)
             propagation.network.load_state_dict(self.content["propagation"]["network"])
-        return propagation.infer(batch, self.inference)
+        return propagation
 
     def _check_shape(self, dataset: Dataset) -> None:
         found = DataShape.of(dataset.batch)
@@ -140,6 +153,10 @@ class TrainedUnit:
                     f"{dataset.name} does not fit {self.path}: it has {theirs} {word}, and the "
                     f"network was trained with {mine}."
                 )
+
+
+def _reach(influence: Influence | None) -> dict[str, float]:
+    return {} if influence is None else {REACH.name: float(influence.reach)}
 
 
 def _on_test(values: dict[str, float]) -> dict[str, float]:

@@ -1,0 +1,218 @@
+"""Sweeps under `protocol=nested` in the report: one row each, and paired tests between them.
+
+results/nested.jsonl keeps one sweep per line, as `NestedSweep` has it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import csv_text, metric_mean_std
+from lpgnn_cli.metrics import in_per_cent
+from lpgnn_cli.paper.document import NOTHING, RUN, Grid, Section, p_text, signed
+from lpgnn_cli.paper.significance import PairedTest, paired_test
+from lpgnn_cli.runfolder import FINISHED, RunFolder
+from lpgnn_cli.settings import read_flat_config
+from lpgnn_cli.sweeps.nested import FILE, NESTED
+
+KEPT = "nested.jsonl"
+TEST, INNER, PERSISTENT = "test_", "inner_validation_", "persistent_"
+INTRO = [
+    "Hyperparameters and epochs chosen without the test parts: every outer fold chooses among the "
+    "combinations by its own inner validation part, and its choice is trained again and scored on "
+    "its test part, from zero. Mean ± population standard deviation over the outer folds.",
+    "Differences are paired by outer fold, between sweeps on the same graphs and folds.",
+]
+
+
+@dataclass(frozen=True)
+class NestedSweep:
+    """What is reported of one sweep; figures are one per outer fold."""
+
+    name: str
+    dataset: str
+    model: str
+    metric: str
+    combinations: int
+    seeds: int
+    figures: tuple[float, ...]
+    inner: tuple[float, ...]
+    persistent: tuple[float, ...]
+    command: str
+    started: float
+    dataset_fingerprint: str
+    split_fingerprint: str
+
+    @property
+    def apart(self) -> float:
+        """From zero minus persistent, in percentage points."""
+        if not self.persistent or not in_per_cent(self.metric):
+            return math.nan
+        return 100 * float(np.mean(self.figures) - np.mean(self.persistent))
+
+
+def sweeps_in_folders(root: Path) -> list[NestedSweep]:
+    """The finished ones below the root of all runs, by dataset and name."""
+    found = [_read(RunFolder(path.parent)) for path in sorted(root.glob(f"sweep/*/{FILE}"))]
+    return _in_order(sweep for sweep in found if sweep is not None)
+
+
+def read_sweeps(results: Path) -> list[NestedSweep]:
+    """Those that were collected."""
+    path = results / KEPT
+    if not path.is_file():
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return _in_order(_from_plain(json.loads(line)) for line in lines)
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(
+            f"{path} is not a list of collected sweeps: restore the file, or delete it and collect "
+            "again."
+        ) from error
+
+
+def collect_sweeps(sweeps: Sequence[NestedSweep], results: Path) -> list[str]:
+    """Keep the newest sweep of each name and dataset; the names of those that are new."""
+    kept = {(sweep.name, sweep.dataset): sweep for sweep in read_sweeps(results)}
+    new = []
+    for sweep in sweeps:
+        known = kept.get((sweep.name, sweep.dataset))
+        if known is None or sweep.started > known.started:
+            kept[sweep.name, sweep.dataset] = sweep
+            new.append(sweep.name)
+    if new:
+        results.mkdir(parents=True, exist_ok=True)
+        lines = [
+            json.dumps(asdict(sweep), separators=(",", ":")) for sweep in _in_order(kept.values())
+        ]
+        write_atomically(results / KEPT, "".join(f"{line}\n" for line in lines))
+    return new
+
+
+def nested_section(sweeps: Sequence[NestedSweep]) -> Section:
+    header = ["dataset", "sweep", "model", NESTED, "persistent", "apart", "inner validation"]
+    header += ["combinations", "folds x seeds", RUN]
+    rows = [
+        [
+            *(sweep.dataset, sweep.name, sweep.model),
+            *(_text(sweep, sweep.figures), _text(sweep, sweep.persistent)),
+            *(NOTHING if math.isnan(sweep.apart) else signed(sweep.apart),),
+            *(_text(sweep, sweep.inner), str(sweep.combinations)),
+            *(f"{len(sweep.figures)} x {sweep.seeds}", sweep.command),
+        ]
+        for sweep in sweeps
+    ]
+    return Section(
+        id=NESTED,
+        title="Selected without the test parts",
+        intro=INTRO,
+        overview=Grid(header, rows, labels=3),
+        details=Grid([], []),
+        comparisons=_comparisons(sweeps),
+        notes=[],
+    )
+
+
+def nested_csv(sweeps: Sequence[NestedSweep]) -> str:
+    """One row per sweep, with fractions."""
+    header = ["dataset", "sweep", "model", "metric", "mean", "std", "persistent_mean", "inner_mean"]
+    header += ["combinations", "folds", "seeds", "by_fold", "command"]
+    rows = [
+        [
+            *(sweep.dataset, sweep.name, sweep.model, sweep.metric),
+            *(float(np.mean(sweep.figures)), float(np.std(sweep.figures))),
+            float(np.mean(sweep.persistent)) if sweep.persistent else "",
+            *(float(np.mean(sweep.inner)), sweep.combinations, len(sweep.figures), sweep.seeds),
+            *(" ".join(f"{figure:g}" for figure in sweep.figures), sweep.command),
+        ]
+        for sweep in sweeps
+    ]
+    return csv_text(header, rows)
+
+
+def compare(one: NestedSweep, other: NestedSweep) -> PairedTest | None:
+    """One minus other, where both were scored on the same folds of the same graphs."""
+    alike = ("dataset_fingerprint", "split_fingerprint", "metric")
+    if any(getattr(one, name) != getattr(other, name) for name in alike):
+        return None
+    if len(one.figures) != len(other.figures):
+        return None
+    scale = 100 if in_per_cent(one.metric) else 1
+    differences = [scale * (a - b) for a, b in zip(one.figures, other.figures, strict=True)]
+    return paired_test(differences, overlap=1 / (len(differences) - 1))
+
+
+def _comparisons(sweeps: Sequence[NestedSweep]) -> Grid:
+    header = ["comparison", "on", "pairs", "difference", "p", "p corrected"]
+    rows = []
+    for one, other in combinations(sweeps, 2):
+        test = compare(one, other)
+        if test is not None:
+            values = [signed(test.difference), p_text(test.p_flips), p_text(test.p_corrected)]
+            title = f"{one.name} minus {other.name}"
+            rows.append([title, one.dataset, str(test.pairs), *values])
+    return Grid(header, rows, labels=2)
+
+
+def _text(sweep: NestedSweep, figures: Sequence[float]) -> str:
+    if not figures:
+        return NOTHING
+    mean, std = float(np.mean(figures)), float(np.std(figures))
+    return metric_mean_std(sweep.metric, mean, std, len(figures))
+
+
+def _read(folder: RunFolder) -> NestedSweep | None:
+    """A sweep, or None where it has not finished or its files cannot be read."""
+    try:
+        record, config = folder.read_record(), read_flat_config(folder.config_path)
+        with (folder.path / FILE).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        if record.state != FINISHED or len(rows) < 2:
+            return None
+        metric = next(name for name in rows[0] if name.startswith(TEST)).removeprefix(TEST)
+        kept = [row[PERSISTENT + metric] for row in rows]
+        words = [word for word in record.argv if not word.startswith(("tracking", "data.root"))]
+        return NestedSweep(
+            name=record.name,
+            dataset=config["dataset.name"],
+            model=_model(config),
+            metric=metric,
+            combinations=int(folder.read_summary()["jobs"]) - len(rows),
+            seeds=len(rows[0]["by_seed"].split()),
+            figures=tuple(float(row[TEST + metric]) for row in rows),
+            inner=tuple(float(row[INNER + metric]) for row in rows),
+            persistent=tuple(map(float, kept)) if all(kept) else (),
+            command=shlex.join(["lpgnn", *words]),
+            started=record.started,
+            dataset_fingerprint=record.dataset_fingerprint,
+            split_fingerprint=record.split_fingerprint,
+        )
+    except (OSError, ValueError, KeyError, StopIteration):
+        return None
+
+
+def _model(config: dict[str, str]) -> str:
+    words = [config.get("propagation.name", ""), config.get("aggregator.name", "")]
+    frozen = ["frozen"] if config.get("propagation.states") == "frozen" else []
+    return "/".join([*words, *frozen])
+
+
+def _from_plain(plain: dict[str, object]) -> NestedSweep:
+    lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
+    return NestedSweep(**{**plain, **lists})  # type: ignore[arg-type]
+
+
+def _in_order(sweeps: Iterable[NestedSweep]) -> list[NestedSweep]:
+    return sorted(sweeps, key=lambda sweep: (sweep.dataset, sweep.name))
