@@ -10,14 +10,14 @@ SCATTER := $(shell sed -n '/^torch_scatter==/p' constraints.txt)
 ARGS ?=
 
 # Idle threads sleep instead of spinning: many times faster for tiny graphs on a busy machine.
-test: export OMP_WAIT_POLICY ?= passive
+test test-slow test-ci fuzz soak: export OMP_WAIT_POLICY ?= passive
 
 # Tests and benchmarks on whole datasets read them from here, and are skipped without it.
 ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test test-slow test-ui test-slurm test-ray lint format ui bench golden wheel-check setup clean
+.PHONY: help train test test-slow test-ci fuzz soak test-ui test-slurm test-ray lint format ui bench golden wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -32,6 +32,15 @@ test: $(VENV)/.dev ## run all tests; ARGS go to pytest
 
 test-slow: $(VENV)/.dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+test-ci: $(VENV)/.dev ## run those of them that must hold before every merge
+	$(BIN)/python -m pytest -m "slow and ci" $(ARGS)
+
+fuzz: $(VENV)/.dev ## read 5,000 damaged and absurd inputs; ARGS="--cases 20000 --seed 7"
+	$(BIN)/python tests/safety/fuzz.py $(ARGS)
+
+soak: $(VENV)/.dev ## an hour of kills, full disks, crashes and lost servers; ARGS="--minutes 10"
+	$(BIN)/python tests/safety/soak.py $(ARGS)
 
 test-ui: $(VENV)/.dev ## drive the dashboard in a real browser; installs Chromium if need be
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \

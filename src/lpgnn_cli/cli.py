@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from lpgnn_cli.commands import COMMANDS
+from lpgnn_cli.credentials import keep_in_words, redact
 from lpgnn_cli.errors import RunFailed, UserError, describe_os_error
 from lpgnn_cli.signals import exit_code
 from lpgnn_cli.version import __version__
@@ -17,7 +18,7 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `lpgnn` with these words and return the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = keep_in_words(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -41,7 +42,7 @@ def _report(error: Exception, code: int) -> int:
     """One line on stderr, or the traceback where $HYDRA_FULL_ERROR asks for it."""
     if os.environ.get(FULL_ERROR) == "1":
         raise error
-    print(f"lpgnn: {' '.join(str(error).split())}", file=sys.stderr)
+    print(f"lpgnn: {redact(' '.join(str(error).split()))}", file=sys.stderr)
     return code
 
 

@@ -62,7 +62,7 @@ def _acquire(descriptor: int, path: Path, wait: float) -> None:
             return
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise Busy(str(path)) from None
+                raise Busy(f"another process holds {path}") from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise

@@ -20,7 +20,6 @@ PRESENTATION = {
     "rescore_mb",
     "resume",
     "sweep",
-    "threads",
     "tracking",
 }
 
@@ -31,7 +30,7 @@ def test_the_settings_that_do_not_affect_results() -> None:
 
 
 def test_typed_and_flat_configs_lose_the_same_settings() -> None:
-    config = compose("train", ["dataset=csl"])
+    config = compose("train", ["dataset=csl", "threads=2"])
 
     def flat(values: dict[str, object], prefix: str = "") -> dict[str, object]:
         found: dict[str, object] = {}
@@ -46,6 +45,12 @@ def test_typed_and_flat_configs_lose_the_same_settings() -> None:
     assert essence(everything) == kept
     assert {key for key in everything if is_within(key, PRESENTATION)} == everything.keys() - kept
     assert "protocol.splits" in kept
+
+
+def test_one_thread_is_what_is_meant_by_none() -> None:
+    for threads in ("1", "null"):
+        assert essence({"threads": threads, "seed": "0"}) == {"seed": "0"}
+    assert essence({"threads": "2", "seed": "0"}) == {"threads": "2", "seed": "0"}
 
 
 def test_settings_that_no_longer_exist_do_not_count() -> None:

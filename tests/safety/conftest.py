@@ -34,7 +34,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # whatever a test leaves there is taken away again
+        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "runs"
 
@@ -59,14 +60,16 @@ def run(trained: Path, tmp_path: Path) -> RunFolder:
 def lpgnn(tmp_path: Path) -> Lpgnn:
     """Start a command, in a session and a process group of its own."""
 
-    def start(*words: str, **options: object) -> subprocess.Popen[str]:
+    def start(
+        *words: str, extra: dict[str, str] | None = None, **options: object
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "lpgnn_cli", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(extra or {})},
             **options,  # type: ignore[call-overload]
         )
 

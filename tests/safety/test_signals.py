@@ -29,7 +29,7 @@ ENDLESS = (
     "protocol.seeds=2",
 )
 PATIENCE = 120.0
-SLOW = pytest.mark.slow
+SLOW = [pytest.mark.slow, pytest.mark.ci]
 
 
 def only_run(runs: Path) -> RunFolder:

@@ -103,7 +103,10 @@ def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
     assert states(sweeper) == {"0": "finished", "1": "failed", "2": "finished", "3": "finished"}
 
 
-@pytest.mark.parametrize("launcher", ["basic", pytest.param("workers", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "launcher",
+    ["basic", pytest.param("workers", marks=[pytest.mark.slow, pytest.mark.ci])],
+)
 def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Any, launcher: str) -> None:
     words = ["seed=range(4)", "epochs=10", f"hydra/launcher={launcher}"]
     process = sweeper.start(words, SABOTAGE_SLEEP="0.2")
@@ -135,6 +138,7 @@ def test_failures_are_tried_again_when_asked(sweeper: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ci
 def test_a_job_is_retried_so_often(sweeper: Any) -> None:
     words = ["seed=range(2)", "epochs=5", "hydra/launcher=basic", "sweep.retries=2"]
     code, said = sweeper.run(words, SABOTAGE_RAISE="1")

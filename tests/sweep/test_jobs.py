@@ -76,10 +76,17 @@ def test_shared_compositions_are_those_of_hydra(words: list[str]) -> None:
 def test_identity_is_of_what_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     config = compose("train", KARATE)
     own = identify(config)
-    same = ["name=x", "quiet=true", "figures=false", "tracking=none", "threads=3"]
+    same = ["name=x", "quiet=true", "figures=false", "tracking=none"]
     assert identify(compose("train", [*KARATE, *same, "checkpoint_every=7"])) == own
     assert identify(compose("train", [*KARATE, "protocol.workers=2", "data.root=/x"])) == own
-    for other in ("seed=1", "lr.theta=0.5", "epochs=7", "dataset.positional=2", "g=abs"):
+    for other in (
+        "threads=3",
+        "seed=1",
+        "lr.theta=0.5",
+        "epochs=7",
+        "dataset.positional=2",
+        "g=abs",
+    ):
         assert identify(compose("train", [*KARATE, other])) != own
     monkeypatch.setattr(identity, "code_version", lambda: "another")
     assert identify(config) != own

@@ -8,6 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow")
 @pytest.mark.filterwarnings("ignore:The ``noload``:DeprecationWarning")
 @pytest.mark.parametrize("mirror", ["sweep", "job"])

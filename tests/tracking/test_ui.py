@@ -24,12 +24,10 @@ def test_a_server_is_a_dashboard_itself(capsys: pytest.CaptureFixture[str]) -> N
     assert "http://127.0.0.1:9" in capsys.readouterr().out
 
 
-def test_a_dashboard_that_cannot_start_says_why(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_garbage_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (runs / "mlflow.db").write_text("this is no database")
-    assert main(["ui"]) == 1
-    assert "did not start: " in capsys.readouterr().err
+    assert main(["ui"]) == 2
+    assert "mlflow.db is not an MLflow store: file is not a database." in capsys.readouterr().err
 
 
 @pytest.mark.ui

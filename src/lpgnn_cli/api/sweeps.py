@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from rich.console import Console
 
 from lpgnn_cli.api.graphs import with_stored_graphs
 from lpgnn_cli.api.html import table
@@ -22,9 +21,11 @@ from lpgnn_cli.api.training import Interrupted
 from lpgnn_cli.api.words import flatten, sweep_words
 from lpgnn_cli.commands.sweep import run_to_the_end
 from lpgnn_cli.config.compose import check_overrides, make_loader
+from lpgnn_cli.credentials import keep_in_words
 from lpgnn_cli.formatting import count, per_cent
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.runsummary import HONEST_ACCURACY
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import read_table
@@ -134,10 +135,10 @@ def sweep(*words: str, **settings: Any) -> Sweep:
     and in `lpgnn sweep`; a sweep that is called again takes what is finished and goes on.
     """
     with undisturbed(), importable_by_workers():
-        given = [*words, *sweep_words(with_stored_graphs(words, flatten(settings)))]
+        given = keep_in_words([*words, *sweep_words(with_stored_graphs(words, flatten(settings)))])
         loader = make_loader()
         check_overrides(loader, "sweep", given, multirun=True)
-        with Session.open(loader, "sweep", given, Console()) as session:
+        with Session.open(loader, "sweep", given, plain_console()) as session:
             try:
                 run_to_the_end(session)
             except KeyboardInterrupt:

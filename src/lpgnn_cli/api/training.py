@@ -13,6 +13,7 @@ from lpgnn_cli.api.surroundings import undisturbed
 from lpgnn_cli.api.words import flatten, train_words
 from lpgnn_cli.commands.train import train as run_train
 from lpgnn_cli.config.compose import compose
+from lpgnn_cli.credentials import keep_in_words
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import INTERRUPTED
 
@@ -36,7 +37,7 @@ def train(*words: str, **settings: Any) -> Run:
     Interrupted on Ctrl-C, after the checkpoints are written.
     """
     with undisturbed(), importable_by_workers():
-        given = [*words, *train_words(with_stored_graphs(words, flatten(settings)))]
+        given = keep_in_words([*words, *train_words(with_stored_graphs(words, flatten(settings)))])
         config = compose("train", given)
         tune_allocator()
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, NUMBERS
+from lpgnn_cli.screen import plain_console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,9 +191,8 @@ def histogram(values: Tensor) -> list[str]:
 
 
 def _print(*items: object) -> None:
-    from rich.console import Console
 
     # Tables for a pipe or a file are as wide as they need to be.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console = plain_console(highlight=False, width=None if sys.stdout.isatty() else 160)
     for item in items:
         console.print(item, markup=False, soft_wrap=isinstance(item, str))

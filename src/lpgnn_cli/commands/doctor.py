@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.version import __version__
 
 DISTRIBUTION = "lpgnn-cli"
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="lpgnn doctor", description=__doc__.split(":", 1)[1])
     parser.parse_args(argv)
     findings = list(examine())
-    _show(findings, Console())
+    _show(findings, plain_console())
     return 1 if any(finding.fatal for finding in findings) else 0
 
 
@@ -188,7 +188,7 @@ def _show(findings: list[Finding], console: Console) -> None:
     table.add_column()
     for finding in findings:
         style = "red" if finding.fatal else "yellow" if finding.fix else ""
-        table.add_row(finding.topic, escape(finding.text), style=style)
+        table.add_row(finding.topic, finding.text, style=style)
     console.print(table)
     fixes = [finding.fix for finding in findings if finding.fix]
     console.print()
@@ -197,4 +197,4 @@ def _show(findings: list[Finding], console: Console) -> None:
         return
     console.print("To put right:")
     for fix in fixes:
-        console.print(f"  {escape(fix)}", soft_wrap=True, highlight=False)
+        console.print(f"  {fix}", soft_wrap=True, highlight=False)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import torch
 from omegaconf import OmegaConf
-from rich.console import Console
 
 from lpgnn_cli import tracking
 from lpgnn_cli.atomic import write_atomically
@@ -28,6 +27,7 @@ from lpgnn_cli.runfolder import (
     runs_root,
 )
 from lpgnn_cli.runsummary import EvalSummary, MeanStd, Selection
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.tracking.find import find_checkpoints
 from lpgnn_cli.training.device import resolve_device
 from lpgnn_cli.training.experiment import claim, default_name, new_record
@@ -38,10 +38,10 @@ from lpgnn_cli.training.scoring import Score, TrainedUnit
 def run(config: EvalConfig) -> float:
     """Score every unit, and return the mean of the metric that the run is judged by."""
     device = resolve_device(config.device)
-    torch.set_num_threads(config.threads or 1)
     uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
     files = find_checkpoints(config.run, config.checkpoint, config.unit, uri)
     units = [TrainedUnit(file, config.inference, device) for file in files]
+    torch.set_num_threads(config.threads or units[0].config.threads or 1)
 
     scores: list[Score] = []
     for trained in units:
@@ -62,7 +62,7 @@ def run(config: EvalConfig) -> float:
         folder.write_record(record)
     if live is not None:
         live.run_ended(folder, summary.to_dict())
-    evaluation_table(Console(), folder, [t.unit.name for t in units], scores, summary)
+    evaluation_table(plain_console(), folder, [t.unit.name for t in units], scores, summary)
     return summary.scored.figure.mean
 
 

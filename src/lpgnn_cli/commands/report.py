@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
@@ -40,6 +38,7 @@ from lpgnn_cli.paper.results import (
 )
 from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
 from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.nested import NESTED
 
 FORMATS = ("table", "markdown", "csv", "latex", "html")
@@ -195,10 +194,10 @@ def _print(report: Report, output: Path | None) -> int:
     from lpgnn_cli.paper.render import print_report
 
     if output is None:
-        print_report(report, Console())
+        print_report(report, plain_console())
         return 0
     with _open_folder(output).open("w", encoding="utf-8") as file:
-        print_report(report, Console(file=file, width=120))
+        print_report(report, plain_console(file=file, width=120))
     return 0
 
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from lpgnn_cli.runsummary import (
     RunSummary,
     Selection,
 )
+from lpgnn_cli.screen import plain_console, printable
 from lpgnn_cli.settings import uses_g
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
@@ -110,7 +110,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
         table.add_column(title, no_wrap=True)
     for run in runs:
         summary = RunSummary.from_dict(run.metrics)
-        table.add_row(
+        cells = (
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
             run.params.get("dataset.name", ""),
             _model(run),
@@ -123,8 +123,9 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
             run.state if run.synced else f"{run.state}, not synced",
             _relative(run.folder),
         )
+        table.add_row(*map(printable, cells))
     # Rather long lines than half a folder's name: they are there to be copied.
-    console = Console()
+    console = plain_console()
     needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
     console.width = max(console.width, needed)
     console.print(table)

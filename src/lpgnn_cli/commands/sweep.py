@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RUNNING
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import exit_code
 from lpgnn_cli.sweeps.jobs import PENDING
 from lpgnn_cli.sweeps.session import Session
@@ -18,7 +17,7 @@ from lpgnn_cli.sweeps.supervisor import DryRun
 
 def sweep(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> int:
     """Run every job that is not finished yet, report on all; 1 if any failed."""
-    with Session.open(loader, config_name, overrides, Console()) as session:
+    with Session.open(loader, config_name, overrides, plain_console()) as session:
         try:
             run_to_the_end(session)
         except KeyboardInterrupt as interruption:

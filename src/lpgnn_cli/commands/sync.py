@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
-
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import RUNNING, RunFolder
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import resolve_uri
@@ -23,7 +22,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--uri", help="another store than the one the run was tracked in")
     arguments = parser.parse_args(argv)
     runs = [RunFolder.open(folder) for folder in arguments.folders]
-    console = Console()
+    console = plain_console()
     failures = []
     for run in runs:
         uri, experiment = _target(run, arguments.uri)

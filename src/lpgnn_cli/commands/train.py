@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hydra.core.hydra_config import HydraConfig
-from rich.console import Console
 
 from lpgnn_cli import tracking
 from lpgnn_cli.config.root import TrainConfig
@@ -17,6 +16,7 @@ from lpgnn_cli.reporting.train_table import closing_table
 from lpgnn_cli.run import compute
 from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RunFolder, RunRecord
 from lpgnn_cli.runsummary import RunSummary
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import Interruption, StopFlag, exit_code
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
 
@@ -53,7 +53,7 @@ def _train(
     experiment: Experiment, folder: RunFolder, record: RunRecord, quiet: bool, started: float
 ) -> RunFolder:
     """The run itself, once it is ours."""
-    console = Console()
+    console = plain_console()
     stop = StopFlag()
     try:
         claim(folder, record)

@@ -17,7 +17,9 @@ from typing import IO
 
 from rich.console import Console
 
+from lpgnn_cli.credentials import restore
 from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import Interruption, exit_code, interrupting
 from lpgnn_cli.tracking.store import artifact_root, existing_uri, sqlite_path
 
@@ -43,7 +45,7 @@ def main(argv: list[str]) -> int:
     if uri.startswith(("http://", "https://")):
         print(f"The tracking server is a dashboard itself: {uri}")
         return 0
-    console = Console()
+    console = plain_console()
     port = _free_port(arguments.port, console)
     with interrupting(), tempfile.TemporaryFile("w+") as log, _server(uri, port, log) as server:
         try:
@@ -82,7 +84,7 @@ def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[byte
     """`mlflow server` behind a guard, so that it outlives neither the block nor this process."""
     command = [sys.executable, "-m", "lpgnn_cli.guard"]
     command += [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port)]
-    command += ["--workers", "1", "--backend-store-uri", uri]
+    command += ["--workers", "1"]
     database = sqlite_path(uri)
     if database is not None:
         # Else it would make a folder of its own where it is started.
@@ -94,7 +96,8 @@ def _server(uri: str, port: int, log: IO[str]) -> Iterator[subprocess.Popen[byte
         stdout=log,
         stderr=log,
         start_new_session=True,
-        env={**ENVIRONMENT, **os.environ},
+        # Not among its arguments, which everybody on this machine can read.
+        env={**ENVIRONMENT, **os.environ, "MLFLOW_BACKEND_STORE_URI": restore(uri)},
     )
     try:
         yield server

@@ -17,6 +17,9 @@ from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.names import checked_name
 
+# No count of anything is larger.
+MOST = 4_000_000_000
+
 
 def check(config: object) -> None:
     """Raise a `UserError` that names the first setting whose value cannot be used."""
@@ -78,8 +81,10 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
     limits: Range | None = metadata.get("range")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{key} must be a finite number, not {value}.")
+    if isinstance(value, int) and abs(value) > MOST:
+        raise UserError(f"{key} must be at most {MOST:,}, not {str(value)[:40]}.")
     if limits is not None and not limits.admits(value):
-        raise UserError(f"{key} must be {limits}, not {value:g}.")
+        raise UserError(f"{key} must be {limits.missed_by(value)}, not {value:g}.")
     choices: Choices = metadata.get("choices", ())
     if callable(choices):
         choices = choices(schema)
@@ -98,8 +103,8 @@ def _state_sizes(config: TrainConfig) -> Iterator[str]:
 
 def _workers(config: TrainConfig) -> Iterator[str]:
     workers = config.protocol.workers
-    if workers != "auto" and not re.fullmatch(r"[1-9]\d*", workers):
-        yield f"protocol.workers must be auto or a number of at least 1, not {workers}."
+    if workers != "auto" and not re.fullmatch(r"[1-9]\d{0,3}", workers):
+        yield f"protocol.workers must be auto or a number from 1 to 9999, not {workers[:40]}."
 
 
 def _device(config: TrainConfig) -> Iterator[str]:

@@ -21,6 +21,8 @@ from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
 from lpgnn_cli.config.root import TrainConfig, register
+from lpgnn_cli.config.tracking import MlflowConfig
+from lpgnn_cli.credentials import keep
 from lpgnn_cli.errors import UserError
 
 HYDRA_VERSION_BASE = "1.3"
@@ -70,6 +72,10 @@ def to_typed(config: DictConfig) -> Any:
     except OmegaConfBaseException as error:
         raise UserError(explain(error)) from error
     check(typed)
+    tracking = getattr(typed, "tracking", None)
+    if isinstance(tracking, MlflowConfig) and tracking.uri:
+        # From a file of the user's own: those of the command line are kept before that.
+        tracking.uri = keep(tracking.uri)
     return typed
 
 

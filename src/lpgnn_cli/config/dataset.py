@@ -20,7 +20,7 @@ class DatasetConfig:
 
     name: str = setting()
     features: str = setting(choices=FEATURES)
-    positional: int = setting(low=0)
+    positional: int = setting(low=0, high=1000)
     sign_flips: bool = setting()
     neighbours: str = setting(choices=("parents", "both"))
 
@@ -37,8 +37,8 @@ class PatternConfig(DatasetConfig):
     """Subgraph matching and clique localisation: graphs with a pattern hidden in each."""
 
     pattern: str = setting(choices=("subgraph", "clique"))
-    graphs: int = setting(low=1)
-    nodes: int = setting(low=2)
+    graphs: int = setting(low=1, high=1_000_000)
+    nodes: int = setting(low=2, high=10_000)
     subgraph_nodes: int = setting(low=1)
     arc_probability: float = setting(low=0, high=1)
     feature_max: int = setting(low=0)
@@ -57,8 +57,8 @@ class PatternConfig(DatasetConfig):
 class CslConfig(DatasetConfig):
     """Circulant skip-link graphs."""
 
-    nodes: int = setting(low=5)
-    copies: int = setting(low=2)
+    nodes: int = setting(low=5, high=10_000)
+    copies: int = setting(low=2, high=100_000)
     skips: list[int] = setting(low=2)
 
 
@@ -94,10 +94,10 @@ class NodesConfig(DatasetConfig):
 class ChainsConfig(DatasetConfig):
     """Chains whose class is written on their first node alone."""
 
-    classes: int = setting(low=2)
-    chains: int = setting(low=1)
-    length: int = setting(low=2)
-    columns: int = setting(low=2)
+    classes: int = setting(low=2, high=100_000)
+    chains: int = setting(low=1, high=100_000)
+    length: int = setting(low=2, high=100_000)
+    columns: int = setting(low=2, high=100_000)
     labelled: float = setting(low=0, low_open=True, high=1, high_open=True)
     validation: float = setting(low=0, low_open=True, high=1, high_open=True)
     directed: bool = setting()
@@ -113,8 +113,8 @@ class ChainsConfig(DatasetConfig):
 class TransferConfig(DatasetConfig):
     """Graphs of one shape, each with one node that must answer for a distant one."""
 
-    graphs: int = setting(low=1)
-    held_out: int = setting(low=1)
+    graphs: int = setting(low=1, high=1_000_000)
+    held_out: int = setting(low=1, high=1_000_000)
     directed: bool = setting()
 
 
@@ -123,8 +123,8 @@ class TransferConfig(DatasetConfig):
 class RingConfig(TransferConfig):
     """Ring transfer: the class is written on the opposite node."""
 
-    nodes: int = setting(low=2)
-    classes: int = setting(low=2)
+    nodes: int = setting(low=2, high=10_000)
+    classes: int = setting(low=2, high=100_000)
     between: float = setting()
 
 

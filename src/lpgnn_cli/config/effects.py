@@ -18,7 +18,7 @@ def essential_values(config: object) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(config):
         value = getattr(config, field.name)
-        if field.metadata.get("affects_results", True):
+        if field.metadata.get("affects_results", True) and not _is_usual(field.name, value):
             found[field.name] = essential_values(value) if is_dataclass(value) else value
     return found
 
@@ -26,7 +26,17 @@ def essential_values(config: object) -> dict[str, Any]:
 def essence(flat: Mapping[str, V]) -> dict[str, V]:
     """The same of a flat config: `{"lr.theta": ..., "dataset.name": ...}`."""
     without = RETIRED | presentation()
-    return {key: value for key, value in flat.items() if not is_within(key, without)}
+    return {
+        key: value
+        for key, value in flat.items()
+        if not is_within(key, without) and not _is_usual(key, value)
+    }
+
+
+def _is_usual(key: str, value: object) -> bool:
+    """One thread, said or unsaid: runs of before the number of threads was one of the settings that
+    count are the same."""
+    return key == "threads" and str(value) in ("None", "null", "1")
 
 
 def presentation() -> set[str]:

@@ -31,6 +31,12 @@ class Range:
             self.high is not None and (value > self.high or (self.high_open and value == self.high))
         )
 
+    def missed_by(self, value: float) -> str:
+        """What a number that is not admitted should be."""
+        if isinstance(value, int) and self.low is not None and value < self.low:
+            return str(Range(self.low, low_open=self.low_open))
+        return str(self)
+
     def __str__(self) -> str:
         parts = []
         if self.low is not None:

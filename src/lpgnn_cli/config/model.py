@@ -25,7 +25,7 @@ class AggregatorConfig:
     """The transition f_a: what every aggregator has."""
 
     name: str = setting(choices=AGGREGATORS.names)
-    hidden: list[int] = setting(low=1)
+    hidden: list[int] = setting(low=1, high=100_000)
     activation: str = setting(choices=ACTIVATIONS)
     output_activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
@@ -54,7 +54,7 @@ class GinConfig(AggregatorConfig):
 class GatConfig(AggregatorConfig):
     """`gat`: attention over neighbours."""
 
-    heads: int = setting(low=1)
+    heads: int = setting(low=1, high=1000)
 
 
 @AGGREGATORS.declare("selection", "median")
@@ -62,7 +62,7 @@ class GatConfig(AggregatorConfig):
 class FilterConfig(AggregatorConfig):
     """`selection` and `median`: graph filters over several shifts."""
 
-    taps: int = setting(low=1)
+    taps: int = setting(low=1, high=1000)
 
 
 @AGGREGATORS.declare("diffusion")
@@ -181,7 +181,7 @@ class FixedPointConfig(ContractiveConfig):
     backward: str = setting(choices=("unrolled", "implicit"))
     solver: str = setting(choices=("damped", "anderson"))
     damping: float = setting(low=0, low_open=True, high=1)
-    memory: int = setting(low=1)
+    memory: int = setting(low=1, high=1000)
 
 
 @PROPAGATIONS.declare("layers")
@@ -201,7 +201,7 @@ class ReadoutConfig:
     layers: str = setting(choices=("last", "all"))
     pool: str = setting(choices=REDUCTIONS)
     scale: float | None = positive()
-    hidden: list[int] = setting(low=1)
+    hidden: list[int] = setting(low=1, high=100_000)
     activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
     norm: str = setting(choices=READ_NORMS)
@@ -228,4 +228,4 @@ class IterationConfig(InferenceConfig):
 class AndersonConfig(IterationConfig):
     """Anderson acceleration of the same iteration."""
 
-    memory: int = setting(low=1)
+    memory: int = setting(low=1, high=1000)

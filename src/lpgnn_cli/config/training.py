@@ -17,7 +17,7 @@ class ProtocolConfig:
     of_nodes: ClassVar[bool] = False
 
     name: str = setting(choices=("kfold", "holdout", "transductive", "masks", "nested"))
-    seeds: int = setting(low=1)
+    seeds: int = setting(low=1, high=10_000)
     workers: str = setting(affects_results=False)
 
     @property
@@ -30,7 +30,7 @@ class ProtocolConfig:
 class KFoldConfig(ProtocolConfig):
     """Stratified k-fold, without a validation part."""
 
-    folds: int = setting(low=2)
+    folds: int = setting(low=2, high=100_000)
 
 
 @dataclass
@@ -56,7 +56,7 @@ class MasksConfig(ValidatedConfig):
 
     of_nodes: ClassVar[bool] = True
 
-    folds: int | None = setting(low=1)
+    folds: int | None = setting(low=1, high=100_000)
     validation: float | None = setting(low=0, low_open=True, high=1, high_open=True)
     test: float | None = setting(low=0, low_open=True, high=1, high_open=True)
 

@@ -13,6 +13,9 @@ from lpgnn_cli.errors import UserError
 
 # More text than any dataset of the collection has; a zip with more is refused.
 MAX_UNPACKED_BYTES = 1 << 30
+MAX_MEMBER_BYTES = 1 << 29
+# Text of this size that is packed to less than a hundredth says next to nothing.
+SUSPICIOUS_BYTES, SUSPICIOUS_RATIO = 1 << 26, 100
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
 OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
@@ -69,10 +72,15 @@ def _read_zip(path: Path, name: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [m for m in archive.infolist() if not m.is_dir()]
-            by_name = {PurePosixPath(m.filename).name: m for m in members}
-            _check_name([n for n in by_name if n.endswith("_A.txt")], path, name)
-            files = {s: by_name.get(f"{name}_{s}.txt") for s in REQUIRED + OPTIONAL}
-            wanted = {s: member for s, member in files.items() if member is not None}
+            names = [PurePosixPath(m.filename).name for m in members]
+            _check_name([n for n in names if n.endswith("_A.txt")], path, name)
+            wanted: dict[str, zipfile.ZipInfo] = {}
+            for suffix in REQUIRED + OPTIONAL:
+                file = f"{name}_{suffix}.txt"
+                if names.count(file) > 1:
+                    raise UserError(f"{path} is refused: it has {file} twice.")
+                if file in names:
+                    wanted[suffix] = members[names.index(file)]
             _check_size(wanted.values(), path)
             return {s: archive.read(member) for s, member in wanted.items()}
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -87,6 +95,17 @@ def _read_zip(path: Path, name: str) -> dict[str, bytes]:
 
 def _check_size(members: Iterable[zipfile.ZipInfo], path: Path) -> None:
     # The zip reader stops at the declared size of a member, so a size that lies cannot grow.
+    members = list(members)
+    for member in members:
+        packed = max(1, member.compress_size)
+        dense = member.file_size > SUSPICIOUS_BYTES
+        if member.file_size > MAX_MEMBER_BYTES or (
+            dense and member.file_size > SUSPICIOUS_RATIO * packed
+        ):
+            raise UserError(
+                f"{path} is refused: its {PurePosixPath(member.filename).name} would unpack from "
+                f"{packed:,} to {member.file_size:,} bytes; unpack it yourself and give the folder."
+            )
     unpacked = sum(m.file_size for m in members)
     if unpacked > MAX_UNPACKED_BYTES:
         raise UserError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lpgnn_cli.data.archive import TuFiles
 from lpgnn_cli.data.tu import TuTables
 from lpgnn_cli.errors import UserError
 
@@ -35,6 +36,24 @@ CATALOGUE: dict[str, Entry] = {
     "imdb_m": Entry(1500, 19502, 197806, 3, "59 degrees", COLLECTION, "IMDB-MULTI"),
     "enzymes": Entry(600, 19580, 74564, 6, "3 labels, 18 attributes", COLLECTION, "ENZYMES"),
 }
+
+
+# `TuFiles.digest` of what the collection publishes, in whichever way it is zipped. Of the others we
+# have no copy that is the collection's own: their counts alone are checked.
+TEXTS = {
+    "MUTAG": "0efa25b6da4f7aac4f9650120160a3e58df9778da106a69b8414ce68bda0df0d",
+    "ENZYMES": "731f7d0694c1be5cb533fe86e45cc6e6ed532416a8edbf787fce13054a628d4b",
+    "PROTEINS": "9c1716c31851d4ff158e22975a23ad0d456ac978044d6b8f87beacbce507757a",
+}
+
+
+def check_texts(files: TuFiles) -> None:
+    """Refuse a download that has the name of a published dataset but not its content."""
+    if TEXTS.get(files.name) not in (None, files.digest()):
+        raise UserError(
+            f"{files.origin} is not the published {files.name}: its texts have another sha256; "
+            "it was not kept. Check LPGNN_TU_URL, or get the file yourself."
+        )
 
 
 def check_counts(name: str, tables: TuTables, origin: str) -> None:

@@ -102,7 +102,7 @@ def _load(splits: str, name: str) -> tuple[Path, list[Any]]:
     path = _find(name) if splits == FAIR else Path(splits)
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path) from error
     if not isinstance(raw, list) or len(raw) < 2:
         raise _unreadable(path)

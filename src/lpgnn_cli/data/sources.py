@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data.archive import read_files
-from lpgnn_cli.data.catalogue import check_counts
+from lpgnn_cli.data.catalogue import check_counts, check_texts
 from lpgnn_cli.data.download import check_digest, discard, download
 from lpgnn_cli.data.storage import cache_folder, read_cached, read_embedded
 from lpgnn_cli.data.tu import TuTables
@@ -56,6 +56,7 @@ def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
         return _read_published(path, name)
     path = download(name, folder)
     try:
+        check_texts(read_files(path, name))
         return _read_published(path, name)
     except UserError:
         discard(path)

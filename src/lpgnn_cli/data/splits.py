@@ -121,13 +121,19 @@ def _read_index(path: Path, graphs: int) -> list[Indices]:
     folds = []
     for number, line in enumerate(lines, start=1):
         tokens = [t.strip() for t in line.split(",")]
-        wrong = [t for t in tokens if not t.isascii() or not t.isdigit() or int(t) >= graphs]
+        wrong = [t for t in tokens if not _is_index(t, graphs)]
         if wrong:
+            shown = wrong[0][:40]
             raise UserError(
-                f"{path}, line {number}: {wrong[0]!r} is not a graph index from 0 to {graphs - 1}."
+                f"{path}, line {number}: {shown!r} is not a graph index from 0 to {graphs - 1}."
             )
         folds.append(np.array(tokens, dtype=np.int64))
     return folds
+
+
+def _is_index(token: str, graphs: int) -> bool:
+    """Python refuses to read numbers of thousands of digits."""
+    return token.isascii() and token.isdigit() and len(token) < 20 and int(token) < graphs
 
 
 def _strata(dataset: Dataset) -> Indices:

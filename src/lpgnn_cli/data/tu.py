@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,6 +19,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
+# Characters of a number that 64 bits hold, with some zeros before it.
+LONGEST = 30
+PIECE_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,28 +182,41 @@ def _integers(files: TuFiles, suffix: str, columns: int | None) -> Ints:
 
 def _parse(files: TuFiles, suffix: str, columns: int | None, dtype: Any) -> npt.NDArray[Any]:
     """The table in a file, one row a line; `columns` None: as many as the first line has."""
-    # Latin-1 maps every byte to a character: what is no number is found as such, with its line.
-    text = files.content[suffix].decode("latin-1").replace("\r\n", "\n").rstrip()
-    if not text:
-        return np.zeros((0, columns or 0), dtype=dtype)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # an integer written as a float is only warned about
-            table = np.loadtxt(io.StringIO(text), dtype, delimiter=",", comments=None, ndmin=2)
-    except (ValueError, DeprecationWarning, OverflowError):
-        raise _blame(files.label(suffix), text, columns, dtype) from None
-    # loadtxt leaves out blank lines, which would move all later rows up.
-    if table.shape[0] != text.count("\n") + 1 or columns not in (None, table.shape[1]):
-        raise _blame(files.label(suffix), text, columns, dtype)
-    return table
+    tables, line, label = [], 1, files.label(suffix)
+    for text in _pieces(files.content[suffix]):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # an integer written as a float is only warned about
+                table = np.loadtxt(io.StringIO(text), dtype, delimiter=",", comments=None, ndmin=2)
+        except (ValueError, DeprecationWarning, OverflowError):
+            raise _blame(label, text, line, columns, dtype) from None
+        lines = text.count("\n") + 1
+        # loadtxt leaves out blank lines, which would move all later rows up.
+        if table.shape[0] != lines or columns not in (None, table.shape[1]):
+            raise _blame(label, text, line, columns, dtype)
+        tables.append(table)
+        columns, line = table.shape[1], line + lines
+    return np.concatenate(tables) if tables else np.zeros((0, columns or 0), dtype=dtype)
 
 
-def _blame(label: str, text: str, columns: int | None, dtype: Any) -> UserError:
-    """Find the line that the fast parser could not read."""
+def _pieces(data: bytes) -> Iterator[str]:
+    """Some lines at a time: text takes several times the memory of the bytes it is read from."""
+    data = data.rstrip()
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + PIECE_BYTES)
+        end = len(data) if end < 0 else end
+        # Latin-1 maps every byte to a character: what is no number is found as such, with its line.
+        yield data[start:end].decode("latin-1").replace("\r\n", "\n").removesuffix("\r")
+        start = end + 1
+
+
+def _blame(label: str, text: str, first: int, columns: int | None, dtype: Any) -> UserError:
+    """Find the line that the fast parser could not read; `first` is the number of the first one."""
     integers = dtype is np.int64
     columns = columns or text.partition("\n")[0].count(",") + 1
     expected = f"{columns} {'integer' if integers else 'number'}{'s' if columns > 1 else ''}"
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=first):
         tokens = [t.strip() for t in line.split(",")]
         if len(tokens) != columns or not all(_is_number(t, integers) for t in tokens):
             shown = line.strip() if len(line) <= 60 else f"{line.strip()[:57]}..."
@@ -209,7 +226,8 @@ def _blame(label: str, text: str, columns: int | None, dtype: Any) -> UserError:
 
 def _is_number(token: str, integer: bool) -> bool:
     if integer:
-        return INTEGER.fullmatch(token) is not None and abs(int(token)) < 2**63
+        digits = INTEGER.fullmatch(token) is not None and len(token) <= LONGEST
+        return digits and abs(int(token)) < 2**63
     try:
         float(token)
     except ValueError:

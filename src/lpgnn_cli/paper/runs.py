@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lpgnn_cli.config.effects import essence
-from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name
@@ -114,13 +113,11 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
 
 def runs_in_store(uri: str, into: Path) -> list[PresetRun]:
     """The finished runs of an MLflow store that are named after a preset, the newest first."""
-    from mlflow.exceptions import MlflowException
-
     from lpgnn_cli.tracking.pastruns import parent_runs
-    from lpgnn_cli.tracking.store import open_client
+    from lpgnn_cli.tracking.store import open_client, reading_store
 
     runs: list[PresetRun] = []
-    try:
+    with reading_store(uri):
         client = open_client(uri)
         for found in parent_runs(client):
             if found.data.params.get("name") not in presets_by_name():
@@ -132,9 +129,6 @@ def runs_in_store(uri: str, into: Path) -> list[PresetRun]:
                     client.download_artifacts(found.info.run_id, name, str(target))
             run = read_run(RunFolder(target), f"MLflow run {found.info.run_id}")
             runs += [run] if run else []
-    except MlflowException as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"the MLflow store {uri} cannot be read: {reason}") from error
     return newest_first(runs)
 
 

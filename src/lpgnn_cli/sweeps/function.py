@@ -53,10 +53,8 @@ from lpgnn_cli.sweeps.jobs import (
 )
 from lpgnn_cli.sweeps.objective import search_value
 from lpgnn_cli.tracking import start as start_tracking
-from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.experiment import (
     Experiment,
-    auto_threads,
     claim,
     reopen_run,
     start_run,
@@ -77,8 +75,6 @@ class JobFunction:
     sweep: Path
     token: str
     metric: str
-    # Cores of the machine that one job may use.
-    cores_per_job: int
     # The process in which an interrupted job ends the whole sweep; 0: jobs have their own.
     in_process: int
     fail_fast: bool
@@ -129,10 +125,6 @@ class JobFunction:
         self._note_start(run)
         try:
             run, record, experiment = self._open(job, as_job(config, job))
-            if experiment.config.threads is None:
-                side_by_side = max(1, cores() // self.cores_per_job)
-                dataset = experiment.folds[0].dataset
-                experiment.config.threads = auto_threads(dataset, side_by_side)
             record.parent_run_id = self.parent_run_id
             claim(run, record)
             live = start_tracking(experiment.config.tracking, run) if self.mirrors_itself else None

@@ -34,6 +34,7 @@ from lpgnn_cli.config.hydra_internals import ConfigLoader, make_context
 from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.config.tracking import TrackingConfig
 from lpgnn_cli.config.training import NestedConfig
+from lpgnn_cli.credentials import redact
 from lpgnn_cli.data.nested_splits import count_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import duration
@@ -68,14 +69,13 @@ from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.tracking.state import read_state
-from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.experiment import git_commit
 from lpgnn_cli.version import __version__
 
 # Overrides that say how a sweep runs, not what it asks.
 MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
-PARENT_SECONDS = 60.0
+PARENT_SECONDS = 30.0
 FOLLOWER = "lpgnn_cli.sweeps.job_mirrors"
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
@@ -129,11 +129,11 @@ class Session:
             where = [f"hydra.sweep.dir={quoted}", "hydra.sweep.subdir=."]
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
+            check_slots(master.hydra.launcher)
             function = JobFunction(
                 sweep=folder,
                 token=uuid.uuid4().hex,
                 metric=settings.metric,
-                cores_per_job=cores_per_job(master.hydra.launcher),
                 in_process=os.getpid() if runs_in_process(master.hydra.launcher) else 0,
                 fail_fast=settings.fail_fast,
                 retries=settings.retries,
@@ -380,24 +380,14 @@ def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> 
         if isinstance(node.get(leaf), dict):  # a group, which has a name
             node, leaf = node[leaf], "name"
         node[leaf] = (override.input_line or "").partition("=")[2]
-    write_atomically(folder / "config.yaml", OmegaConf.to_yaml(plain))
+    write_atomically(folder / "config.yaml", redact(OmegaConf.to_yaml(plain)))
 
 
-def cores_per_job(launcher: DictConfig) -> int:
-    """How many cores a job may use beside the others that run at the same time."""
-    target = str(launcher._target_)
-    if target.endswith("WorkersLauncher"):
-        settings = SlotSettings(
-            str(launcher.workers), launcher.devices, int(launcher.jobs_per_device)
-        )
-        return max(1, cores() // len(plan_slots(settings)))
-    if target.endswith("JoblibLauncher"):
-        return max(1, cores() // launcher.n_jobs) if launcher.n_jobs > 0 else 1
-    if "submitit" in target or target.endswith("SlurmLauncher"):
-        return int(launcher.cpus_per_task or 1)
-    if target.endswith("RayLauncher"):
-        return max(1, int(launcher.ray.remote.get("num_cpus", 1)))
-    return cores()
+def check_slots(launcher: DictConfig) -> None:
+    """What the launcher would refuse is told before any work."""
+    if str(launcher._target_).endswith("WorkersLauncher"):
+        workers, jobs = str(launcher.workers), int(launcher.jobs_per_device)
+        plan_slots(SlotSettings(workers, launcher.devices, jobs))
 
 
 def runs_in_process(launcher: DictConfig) -> bool:

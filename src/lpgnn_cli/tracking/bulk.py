@@ -31,7 +31,7 @@ INSERT {_INSERT % "latest_metrics"} ON CONFLICT (key, run_uuid) DO UPDATE SET
     step = excluded.step, is_nan = excluded.is_nan
 WHERE (excluded.step, excluded.timestamp, excluded.value) > (step, timestamp, value)
 """
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 10
 
 _Row = tuple[str, float, int, int, bool, str]
 

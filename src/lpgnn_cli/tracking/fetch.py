@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
 from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
-from lpgnn_cli.tracking.store import open_client, resolve_uri
+from lpgnn_cli.tracking.store import open_client, reading_store, resolve_uri
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -21,11 +21,9 @@ CHECKPOINTS = (SELECTED, LAST, BEST_ON_TEST, "best.pt")
 
 def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
     """The folder of the run, and the unit if the id is that of a child run."""
-    from mlflow.exceptions import MlflowException
-
     resolved = resolve_uri(uri)
-    client = open_client(resolved)
-    try:
+    with reading_store(resolved):
+        client = open_client(resolved)
         tags = client.get_run(run_id).data.tags
         unit = tags.get(UNIT_TAG)
         parent_id = tags[PARENT_TAG] if unit else run_id
@@ -46,8 +44,6 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
                 destination = RunFolder(target).unit(name)
                 destination.mkdir(parents=True, exist_ok=True)
                 _download(client, child.info.run_id, CHECKPOINTS, destination)
-    except (MlflowException, KeyError) as error:
-        raise UserError(f"MLflow run {run_id} is unavailable from {resolved}: {error}.") from error
     return target, unit
 
 

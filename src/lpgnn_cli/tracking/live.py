@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from lpgnn_cli.config.tracking import MlflowConfig, TrackingConfig
@@ -18,8 +19,10 @@ from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.store import resolve_uri
 
 CHECK_EVERY = 2.0
-# Seconds without any progress of the follower before the end of a run stops waiting for it.
+# Seconds without any progress of the follower before the end of a run stops waiting for it, and
+# seconds altogether where it has said that the store cannot be reached.
 PATIENCE = 120.0
+PATIENCE_IN_TROUBLE = 20.0
 
 Say = Callable[[str], None]
 
@@ -99,13 +102,16 @@ class LiveTracking:
             )
 
     def _warn_of_trouble(self) -> None:
-        state = tracking_state.read_state(self._run)
-        if self._process.poll() is not None or (state and state.state != tracking_state.OK):
+        if self._process.poll() is not None or self._is_in_trouble():
             self._warned = True
             self._say(
                 f"MLflow at {self._uri} cannot be reached{self._reason()}; training goes on, "
                 "the run folder has everything."
             )
+
+    def _is_in_trouble(self) -> bool:
+        state = tracking_state.read_state(self._run)
+        return state is not None and state.state != tracking_state.OK
 
     def _reason(self) -> str:
         state = tracking_state.read_state(self._run)
@@ -120,13 +126,16 @@ class LiveTracking:
             pass  # It has died: `_wait` will tell.
 
     def _wait(self) -> bool:
-        progress, since = self._progress(), time.monotonic()
+        ended = since = time.monotonic()
+        progress = self._progress()
         while time.monotonic() - since < PATIENCE:
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 return self._process.wait(timeout=0.5) == 0
-            except subprocess.TimeoutExpired:
-                if self._progress() != progress:
-                    progress, since = self._progress(), time.monotonic()
+            if self._is_in_trouble():
+                if time.monotonic() - ended > PATIENCE_IN_TROUBLE:
+                    return False
+            elif self._progress() != progress:
+                progress, since = self._progress(), time.monotonic()
         return False
 
     def _progress(self) -> int:

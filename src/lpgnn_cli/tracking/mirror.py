@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.bulk import MetricPoint
 from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
-from lpgnn_cli.tracking.store import Store, open_store
+from lpgnn_cli.tracking.store import Store, one_line, open_store
 from lpgnn_cli.tracking.table import GrowingTable
 from lpgnn_cli.tracking.thinning import Row, end_and_extremes, is_sent, stride
 
@@ -102,7 +101,7 @@ class Mirror:
                 one_pass.send()
             except Exception as error:
                 self._in_doubt = True
-                state.state, state.reason = tracking_state.UNREACHABLE, _one_line(error)
+                state.state, state.reason = tracking_state.UNREACHABLE, one_line(error)
                 state.complete = False
                 tracking_state.write_state(self._run, state)
                 raise
@@ -386,15 +385,3 @@ def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def _one_line(error: BaseException) -> str:
-    """What is wrong: of a connection or a database that failed, why, without all the layers."""
-    innermost = error
-    while cause := innermost.__cause__ or innermost.__context__:
-        innermost = cause
-    if isinstance(innermost, OSError | sqlite3.Error):
-        error = innermost
-    strerror = error.strerror if isinstance(error, OSError) else None
-    text = " ".join((strerror or str(error)).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -37,7 +37,7 @@ def runs_in_folders(root: Path) -> tuple[list[PastRun], list[Path]]:
     for path in run_folders(root):
         try:
             runs.append(_from_folder(RunFolder(path)))
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, OverflowError):
             unreadable.append(path)
     return runs, unreadable
 
@@ -86,12 +86,14 @@ def parent_runs(client: MlflowClient) -> Iterator[Run]:
 
 def runs_in_store(uri: str) -> list[PastRun]:
     """The runs of an MLflow store."""
-    from lpgnn_cli.tracking.store import open_client
+    from lpgnn_cli.tracking.store import open_client, reading_store
 
+    with reading_store(uri):
+        found = list(parent_runs(open_client(uri)))
     return [
         PastRun(
             name=run.info.run_name or "",
-            started=run.info.start_time / 1000,
+            started=(run.info.start_time or 0) / 1000,
             state=run.data.tags.get("state", RUNNING),
             synced=True,
             folder=run.data.tags.get("folder", ""),
@@ -99,5 +101,5 @@ def runs_in_store(uri: str) -> list[PastRun]:
             metrics=dict(run.data.metrics),
             argv=run.data.tags.get("command", "").split()[1:],
         )
-        for run in parent_runs(open_client(uri))
+        for run in found
     ]

@@ -8,13 +8,15 @@ batch. What was sent but not acknowledged is sent again: MLflow's stores keep on
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 
-from filelock import FileLock
-
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.locks import held
 from lpgnn_cli.runfolder import RunFolder
+from lpgnn_cli.stored import read_json, record_from
 
+LOCK_SECONDS = 20.0
 OK, UNREACHABLE = "ok", "unreachable"
 
 
@@ -53,18 +55,16 @@ class TrackingState:
     reason: str = ""
 
 
-def lock(run: RunFolder) -> FileLock:
-    return FileLock(run.path / ".tracking.lock")
+def lock(run: RunFolder) -> AbstractContextManager[None]:
+    """For those who send; `Busy` where another one does not come to an end."""
+    return held(run.path / ".tracking.lock", wait=LOCK_SECONDS)
 
 
 def read_state(run: RunFolder) -> TrackingState | None:
     path = run.path / "tracking.json"
     if not path.is_file():
         return None
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    parent = MirroredRun(**raw.pop("parent"))
-    units = {name: MirroredRun(**unit) for name, unit in raw.pop("units").items()}
-    return TrackingState(**raw, parent=parent, units=units)
+    return record_from(TrackingState, read_json(path), path)
 
 
 def write_state(run: RunFolder, state: TrackingState) -> None:

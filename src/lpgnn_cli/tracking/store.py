@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from contextlib import AbstractContextManager
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
-
+from lpgnn_cli.credentials import TRACKING_URI, keep, redact, restore
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.locks import held
 from lpgnn_cli.runfolder import runs_root
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 _SQLITE = "sqlite:///"
+# Seconds that another program may keep a database to itself, and that another writer of ours may,
+# which on a busy machine makes a new database in half a minute.
+BUSY_SECONDS = 5.0
+TURN_SECONDS = 90.0
 # The dashboard then opens with runs and metrics rather than with traces and prompts.
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
@@ -28,8 +34,11 @@ def default_uri() -> str:
 
 
 def resolve_uri(configured: str | None) -> str:
-    """The `tracking.uri` setting, else $MLFLOW_TRACKING_URI, else sqlite under the runs."""
-    uri = configured or os.environ.get("MLFLOW_TRACKING_URI") or default_uri()
+    """The `tracking.uri` setting, else $MLFLOW_TRACKING_URI, else sqlite under the runs.
+
+    As it may be shown: `open_client` alone adds names and passwords again.
+    """
+    uri = keep(configured or os.environ.get(TRACKING_URI) or default_uri())
     path = sqlite_path(uri)
     return f"{_SQLITE}{path.absolute()}" if path else uri
 
@@ -42,9 +51,58 @@ def existing_uri(given: str | None) -> str:
     """A store to read: reading must not make a new one."""
     uri = resolve_uri(given)
     database = sqlite_path(uri)
-    if database is not None and not database.is_file():
-        raise UserError(f"there is nothing to show yet: {database} comes with the first run.")
+    if database is not None:
+        if not database.is_file():
+            raise UserError(f"there is nothing to show yet: {database} comes with the first run.")
+        check_database(database)
+    elif "://" not in uri.removeprefix("file://"):
+        folder = Path(uri.removeprefix("file://").removeprefix("file:"))
+        # MLflow would make a store of any folder that it is to read.
+        if not any(folder.glob("*/meta.yaml")):
+            raise UserError(f"{uri} is not an MLflow store: give a sqlite file or a server.")
     return uri
+
+
+def check_database(database: Path) -> None:
+    """Refuse at once what MLflow would try again and again to open."""
+    if not database.is_file():
+        return
+    try:
+        address = f"{database.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, timeout=BUSY_SECONDS, uri=True)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            tables = {name for (name,) in found}
+    except sqlite3.OperationalError as error:
+        raise UserError(f"{database} cannot be used: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise UserError(f"{database} is not an MLflow store: {error}.") from error
+    if tables and not tables & {"alembic_version", "experiments"}:
+        raise UserError(f"{database} is not an MLflow store but another database.")
+
+
+@contextlib.contextmanager
+def reading_store(uri: str) -> Iterator[None]:
+    """Whatever a store answers that is not one, or not there, becomes one sentence."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"the MLflow store {uri} cannot be read: {one_line(error)}.") from error
+
+
+def one_line(error: BaseException) -> str:
+    """What is wrong: of a connection or a database that failed, why, without all the layers."""
+    innermost = error
+    while cause := innermost.__cause__ or (
+        None if innermost.__suppress_context__ else innermost.__context__
+    ):
+        innermost = cause
+    if isinstance(innermost, OSError | sqlite3.Error):
+        error = innermost
+    strerror = error.strerror if isinstance(error, OSError) else None
+    text = redact(" ".join((strerror or str(error)).split()) or type(error).__name__)
+    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def artifact_root(database: Path) -> Path:
@@ -77,9 +135,15 @@ def open_client(uri: str) -> MlflowClient:
         "GIT_PYTHON_REFRESH": "quiet",
     }.items():
         os.environ.setdefault(name, value)
+    if (database := sqlite_path(uri)) is not None:
+        check_database(database)
+    from mlflow.store.db import utils
     from mlflow.tracking import MlflowClient
 
-    return MlflowClient(tracking_uri=uri, registry_uri=uri)
+    # It would try for two minutes to reach a database that is not there.
+    utils.MAX_RETRY_COUNT = 2
+    whole = restore(uri)
+    return MlflowClient(tracking_uri=whole, registry_uri=whole)
 
 
 def open_store(uri: str, experiment: str) -> Store:
@@ -96,7 +160,7 @@ def open_store(uri: str, experiment: str) -> Store:
 def _turn(database: Path | None) -> AbstractContextManager[object]:
     if database is None:
         return contextlib.nullcontext()
-    return FileLock(database.with_name(f".{database.name}.lock"))
+    return held(database.with_name(f".{database.name}.lock"), wait=TURN_SECONDS)
 
 
 def _experiment_id(client: MlflowClient, name: str, database: Path | None) -> str:

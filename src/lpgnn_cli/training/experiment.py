@@ -22,6 +22,7 @@ from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.training import ValidatedConfig
+from lpgnn_cli.credentials import redact
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.data.splits import NestedSplit
@@ -38,13 +39,11 @@ from lpgnn_cli.runfolder import (
     runs_root,
 )
 from lpgnn_cli.stored import read_yaml
-from lpgnn_cli.training.device import check_precision, cores, resolve_device
+from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
-
-MANY_ARCS = 100_000
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,8 @@ class Experiment:
         """Load the data and split it; what the user must put right fails here, before any work."""
         device = resolve_device(config.device)
         check_precision(config, device)
+        # Eigenvectors and the like are computed here, before there are units.
+        torch.set_num_threads(config.threads or 1)
         folds = make_folds(config)
         check_judging(config, folds[0].dataset)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
@@ -90,8 +91,11 @@ class Experiment:
 
     @property
     def threads(self) -> int:
-        """Of one unit."""
-        return self.config.threads or auto_threads(self.folds[0].dataset, self.workers)
+        """Of one unit: one unless more are asked for, as sums depend on how many share them.
+
+        So the figures of a run are the same on any number of cores and with any number of workers.
+        """
+        return self.config.threads or 1
 
     def tasks(self, run: RunFolder) -> list[UnitTask]:
         """The units that are not finished yet."""
@@ -114,11 +118,6 @@ class Experiment:
             for fold in self.folds
             if not _is_finished(run, fold.unit, self.config)
         ]
-
-
-def auto_threads(dataset: Dataset, workers: int) -> int:
-    """Cores divided by workers; one for small data, where threads cost more than they bring."""
-    return max(1, cores() // workers) if dataset.batch.num_arcs >= MANY_ARCS else 1
 
 
 def make_folds(config: TrainConfig) -> list[Fold]:
@@ -174,7 +173,7 @@ def new_record(
         id=uuid.uuid4().hex,
         command=command,
         name=name,
-        argv=sys.argv[1:],
+        argv=[redact(word) for word in sys.argv[1:]],
         version=__version__,
         started=time.time(),
         git_commit=git_commit(),
