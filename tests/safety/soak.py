@@ -33,6 +33,7 @@ SABOTEUR = Path(__file__).resolve().parents[1] / "sweep" / "saboteur.py"
 SOBER = ["tracking=none", "threads=1", "figures=false", "quiet=true", "device=cpu"]
 TASK = ["dataset=clique", "dataset.graphs=30", "state=[8]", "aggregator.dropout=0.2"]
 TASK += ["protocol.seeds=2", "protocol.workers=2", "protocol.patience=99999", "checkpoint_every=7"]
+# On a machine that has time for it; `--patience` is for one that has not.
 HANG_SECONDS = 30.0
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
@@ -86,7 +87,7 @@ def figures(run: Path) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def soak_kills(folder: Path, until: float, chance: random.Random) -> Outcome:
+def soak_kills(folder: Path, until: float, patience: float, chance: random.Random) -> Outcome:
     words = ["train", *SOBER, *TASK, "epochs=400"]
     started = time.monotonic()
     finish(start(folder / "whole", *words), 600)
@@ -96,6 +97,7 @@ def soak_kills(folder: Path, until: float, chance: random.Random) -> Outcome:
     counts: dict[str, int] = {}
     runs = 0
     while time.monotonic() < until:
+        print(json.dumps({"fault": "kills so far", **counts, "runs": runs}), file=sys.stderr)
         root = folder / f"run-{runs}"
         process = start(root, *words)
         while True:
@@ -104,9 +106,9 @@ def soak_kills(folder: Path, until: float, chance: random.Random) -> Outcome:
                 number = chance.choice(SIGNALS)
                 os.killpg(process.pid, number)
                 counts[number.name] = counts.get(number.name, 0) + 1
-                said = finish(process, HANG_SECONDS)
+                said = finish(process, patience)
             else:
-                said = finish(process, HANG_SECONDS)
+                said = finish(process, patience)
                 if process.returncode != 0:
                     raise Failure(f"a resumed run ended with {process.returncode}: {said}")
                 break
@@ -268,6 +270,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="memory,disk,sweep,server,kills")
+    parser.add_argument("--patience", type=float, default=HANG_SECONDS, help="until it is a hang")
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--epochs", type=int, default=20_000)
     parser.add_argument("--server-kills", type=int, default=5)
@@ -281,7 +284,7 @@ def main() -> int:
         "disk": lambda: soak_disk(folder, arguments.full_disks, chance),
         "sweep": lambda: soak_sweep(folder, arguments.jobs, chance),
         "server": lambda: soak_server(folder, arguments.server_kills, chance),
-        "kills": lambda: soak_kills(folder, until, chance),
+        "kills": lambda: soak_kills(folder, until, arguments.patience, chance),
     }
     failures = 0
     try:

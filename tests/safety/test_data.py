@@ -81,7 +81,7 @@ def test_a_bomb_costs_little_memory(megabytes: int, allowed: int, tmp_path: Path
     sentence, grown = done.stdout.splitlines()
     assert "is refused" in sentence or "but there are 4 arcs" in sentence
     assert int(grown) <= allowed
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 180
 
 
 @pytest.mark.parametrize("digits", [20, 5_000, 200_000])

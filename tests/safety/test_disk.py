@@ -101,7 +101,7 @@ def test_a_limit_on_the_size_of_files(lpgnn: Lpgnn, runs: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     process = lpgnn("train", *SOBER, *SMALL, "epochs=9", "checkpoint_every=2", preexec_fn=limit)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=400)
     assert process.returncode == 1
     assert one_sentence(said, about="File too large")
     run = only_run(runs)
@@ -139,6 +139,6 @@ def test_output_that_goes_nowhere(lpgnn: Lpgnn) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=400)
     assert process.returncode == 1
     assert one_sentence(said, about="No space left on device")

@@ -58,7 +58,7 @@ def test_a_password_is_sent_and_kept_nowhere(
     basic = "Basic " + base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
     words = [*WORDS, "figures=false", "protocol.workers=1", "epochs=2"]
     process = lpgnn("train", *words, f"tracking.uri={uri}")
-    said = "".join(process.communicate(timeout=180))
+    said = "".join(process.communicate(timeout=400))
     assert process.returncode == 0, said
     assert f"MLflow at http://{address}" in said
     assert PASSWORD not in said
@@ -73,12 +73,12 @@ def test_a_password_is_sent_and_kept_nowhere(
     # A resumed run takes it from the environment again.
     came.clear()
     process = lpgnn("train", f"resume={run.path}", "epochs=3", extra={"MLFLOW_TRACKING_URI": uri})
-    said = "".join(process.communicate(timeout=180))
+    said = "".join(process.communicate(timeout=400))
     assert process.returncode == 0, said
     assert set(came) == {basic}
     for words in (["sync", str(run.path)], ["doctor"], ["runs", "--store", uri], ["ui"]):
         process = lpgnn(*words, extra={"MLFLOW_TRACKING_URI": uri})
-        said = "".join(process.communicate(timeout=180))
+        said = "".join(process.communicate(timeout=400))
         assert PASSWORD not in said
         assert "Traceback" not in said
     assert holds_secret(tmp_path) == []

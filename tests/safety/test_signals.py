@@ -28,7 +28,8 @@ ENDLESS = (
     "protocol.patience=999999",
     "protocol.seeds=2",
 )
-PATIENCE = 120.0
+# Of a machine that is busy with other things, too.
+PATIENCE = 300.0
 SLOW = [pytest.mark.slow, pytest.mark.ci]
 
 
@@ -63,7 +64,7 @@ def group_of(leader: int) -> list[int]:
 
 
 def assert_nothing_is_left(leader: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while group_of(leader):
         assert time.monotonic() < deadline, group_of(leader)
         time.sleep(0.1)
@@ -80,7 +81,7 @@ def test_a_signal_to_all_processes_of_a_run(
     wait_until_it_trains(runs, process, units=2)
     for _ in range(times):
         os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE)
     run = only_run(runs)
     assert process.returncode == 128 + number
     assert said == f"lpgnn: interrupted; go on with `lpgnn train resume={run.path}`.\n"
@@ -104,7 +105,7 @@ def test_a_cluster_that_signals_every_process_itself(lpgnn: Lpgnn, runs: Path) -
     wait_until_it_trains(runs, process, units=2)
     for pid in group_of(process.pid):
         os.kill(pid, signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     run = only_run(runs)
     results = [run.read_result(unit.name) for unit in run.read_record().units]
@@ -124,7 +125,7 @@ def test_ctrl_c_while_workers_start(delay: float, lpgnn: Lpgnn, runs: Path) -> N
         time.sleep(0.01)
     time.sleep(delay)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
     assert one_sentence(said, about="interrupted")
     assert process.returncode == 130
@@ -154,7 +155,7 @@ def test_a_terminal_that_goes_away(runs: Path) -> None:
             time.sleep(0.05)
         assert time.monotonic() < deadline
     os.close(ours)
-    assert process.wait(timeout=60) == 129
+    assert process.wait(timeout=PATIENCE) == 129
     run = only_run(runs)
     assert run.read_record().state == INTERRUPTED
     assert all((run.unit(u.name) / "last.pt").is_file() for u in run.read_record().units)
