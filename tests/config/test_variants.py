@@ -65,8 +65,8 @@ def test_a_sweep_over_variants_runs_each(runs: Path) -> None:
     ]
     kinds = {(c["name"], c["propagation"]["states"], c["propagation"]["updates"]) for c in configs}
     assert kinds == {
-        ("karate", "free", "gradient"),
-        ("karate_control", "frozen", "gradient"),
+        ("karate", "free", "ages"),
+        ("karate_control", "frozen", "ages"),
         ("karate_oneshot", "free", "one_shot"),
     }
 
@@ -101,7 +101,7 @@ def test_help_and_completion_know_the_variants(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["train", "variant=oneshot", "--help"]) == 0
-    assert "variant     control, none, [oneshot]\n" in capsys.readouterr().out
+    assert "variant     control, letter, no_adjoint, none, [oneshot]\n" in capsys.readouterr().out
     monkeypatch.setenv("COMP_LINE", "lpgnn train variant=")
     assert main(["-sc", "query=bash"]) == 0
     assert capsys.readouterr().out.split() == [
