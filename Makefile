@@ -68,7 +68,7 @@ format: $(VENV)/.dev ## let ruff format the code and fix what it can
 ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 	@$(BIN)/lpgnn ui $(ARGS)
 
-bench: $(VENV)/.package ## run the measured comparisons
+bench: $(VENV)/.package ## run the measured comparisons; makes docs/performance.md
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
 golden: $(VENV)/.dev ## compare metrics with the recorded ones to the last bit; ARGS=--record makes a record

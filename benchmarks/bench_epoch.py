@@ -1,11 +1,11 @@
-"""One training epoch: lpgnn's step against the plain formulation of the same step.
+"""One training epoch of lpgnn and of its rivals, in turns.
 
-Three child processes, each with its own model on the same data, take turns epoch by epoch: the
-plain formulation as its users run it, the same with lpgnn's allocator settings, and lpgnn as its
-users run it. What disturbs the machine disturbs all three; the medians and their ratios are
-printed. K = 1, sum, G squared, gradient updates, one thread.
+Every variant is a child process with its own model on the same data, and takes turns with lpgnn,
+epoch by epoch, so that what disturbs the machine disturbs both. On one thread CPU time is taken, on
+several wall time. K = 1, sum, G squared, gradient updates, state and hidden 50, unless a name says
+otherwise.
 
-    LPGNN_DATA=<folder with IMDB-BINARY.zip> python benchmarks/bench_epoch.py [--epochs 15]
+    LPGNN_DATA=<folder with IMDB-BINARY.zip> python benchmarks/bench_epoch.py [--epochs 9]
 """
 
 from __future__ import annotations
@@ -16,144 +16,119 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-STATE = HIDDEN = READOUT = 50
-VARIANTS = ("plain", "plain, tuned allocator", "lpgnn")
+from performance_page import store
+from rivals import LPGNN, UNTUNED, VARIANTS, load
+
 WARM_UP_EPOCHS = 3
+NOTE = """\
+Milliseconds per epoch: the median, and in brackets the quartiles. The last column is a variant's
+median divided by that of lpgnn in the same turns. Floor: the matrix products on nodes, the two
+passes over arcs and one pass of Adam over the states, alone. PyG and the plain formulation run with
+the C library's own allocator settings, as their users run them."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--datasets", nargs="+", default=["mutag", "imdb_b"])
-    parser.add_argument("--epochs", type=int, default=15, help="timed epochs of each variant")
-    parser.add_argument("--child", choices=VARIANTS, help=argparse.SUPPRESS)
+    parser.add_argument("--datasets", nargs="+", default=["mutag", "imdb_b", "proteins", "nci1"])
+    parser.add_argument("--variants", nargs="+", default=None, help="some of the names, and lpgnn")
+    parser.add_argument("--epochs", type=int, default=9, help="timed epochs of each variant")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        run_child(arguments.child, arguments.datasets[0])
+        name, dataset, threads = arguments.child
+        run_child(name, dataset, int(threads))
         return
+    for threads in dict.fromkeys(arguments.threads):
+        rows = []
+        for dataset in arguments.datasets:
+            rows += compare(dataset, threads, arguments.epochs, arguments.variants)
+        title = f"One epoch, {'one thread' if threads == 1 else f'{threads} threads'}"
+        columns = ["dataset", "variant", "ms per epoch", "÷ lpgnn"]
+        table = Table(*columns, title=title)
+        for row in rows:
+            table.add_row(*row)
+        Console().print(table)
+        store(title, {"note": NOTE, "columns": columns, "rows": rows})
 
-    table = Table(title=f"One training epoch in ms, state {STATE}, hidden {HIDDEN}, one thread")
-    table.add_column("dataset")
-    for heading in ("nodes", "arcs", *VARIANTS, "plain / lpgnn"):
-        table.add_column(heading, justify="right")
-    for dataset in arguments.datasets:
-        try:
-            size, seconds = compare(dataset, arguments.epochs)
-        except EOFError:
-            table.add_row(dataset, *["-"] * (len(VARIANTS) + 3))
+
+def compare(dataset: str, threads: int, epochs: int, wanted: list[str] | None) -> list[list[str]]:
+    """One row per variant, each in turns with lpgnn; none for those that miss data or packages."""
+    names = [name for name in VARIANTS if name != LPGNN and (wanted is None or name in wanted)]
+    ours = start_child(LPGNN, dataset, threads)
+    if not answer(ours):
+        return []
+    rows, all_ours = [], []
+    for name in names:
+        rival = start_child(name, dataset, threads)
+        if not answer(rival):
             continue
-        medians = {name: statistics.median(values) for name, values in seconds.items()}
-        ratio = medians["plain"] / medians["lpgnn"]
-        milliseconds = [f"{1e3 * medians[name]:.1f}" for name in VARIANTS]
-        table.add_row(dataset, *size, *milliseconds, f"{ratio:.2f}")
-    Console().print(table)
+        pairs = [(epoch_of(ours), epoch_of(rival)) for _ in range(epochs)]
+        rival.communicate()
+        mine, others = map(list, zip(*pairs, strict=True))
+        all_ours += mine
+        ratio = statistics.median(others) / statistics.median(mine)
+        rows.append([dataset, name, spread(others), f"{ratio:.2f}"])
+    ours.communicate()
+    return [[dataset, LPGNN, spread(all_ours), "1"], *rows]
 
 
-def compare(dataset: str, epochs: int) -> tuple[list[str], dict[str, list[float]]]:
-    """The size of the dataset, and the seconds of every timed epoch by variant."""
-    children = {name: start_child(name, dataset) for name in VARIANTS}
-    try:
-        sizes = [ask(child) for child in children.values()]
-        seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
-        for _ in range(epochs):
-            for name, child in children.items():
-                assert child.stdin is not None
-                child.stdin.write("epoch\n")
-                child.stdin.flush()
-                seconds[name].append(float(ask(child)[0]))
-        return sizes[0], seconds
-    finally:
-        for child in children.values():
-            child.communicate()
+def epoch_of(child: subprocess.Popen[str]) -> float:
+    """Milliseconds of one more epoch."""
+    assert child.stdin is not None
+    child.stdin.write("epoch\n")
+    child.stdin.flush()
+    return 1e3 * float(answer(child))
 
 
-def start_child(name: str, dataset: str) -> subprocess.Popen[str]:
+def spread(values: list[float]) -> str:
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+
+
+def start_child(name: str, dataset: str, threads: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, __file__, "--child", name, "--datasets", dataset],
+        [sys.executable, __file__, "--child", name, dataset, str(threads)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)},
     )
 
 
-def ask(child: subprocess.Popen[str]) -> list[str]:
+def answer(child: subprocess.Popen[str]) -> str:
     assert child.stdout is not None
-    answer = child.stdout.readline().split()
-    if not answer:
-        raise EOFError("a child process ended early; it said why on stderr")
-    return answer
+    return child.stdout.readline().strip()
 
 
-def run_child(name: str, dataset: str) -> None:
+def run_child(name: str, dataset: str, threads: int) -> None:
     """Train one epoch for every line that comes in, and answer with its seconds."""
-    if name != "plain":
+    if name not in UNTUNED:
         from lpgnn_cli.allocator import tune_allocator
 
         tune_allocator()
     import torch
 
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
     from lpgnn_cli.errors import UserError
 
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
     try:
-        epoch, nodes, arcs = build_epoch(name, dataset)
-    except UserError as error:
-        sys.exit(f"{dataset}: {error}")
+        epoch = VARIANTS[name](dataset, load(dataset))
+    except (UserError, ImportError) as error:
+        sys.exit(f"{name} on {dataset}: {error}")
     for _ in range(WARM_UP_EPOCHS):
         epoch()
-    print(nodes, arcs, flush=True)
+    print("ready", flush=True)
+    clock = time.process_time if threads == 1 else time.perf_counter
     for _ in sys.stdin:
-        started = time.perf_counter()
+        started = clock()
         epoch()
-        print(time.perf_counter() - started, flush=True)
-
-
-def build_epoch(name: str, dataset: str) -> tuple[Callable[[], object], int, int]:
-    """A function that trains one epoch on all graphs of the dataset, and the size of the data."""
-    from lpgnn_cli.config.compose import compose
-    from lpgnn_cli.data import load_dataset
-    from lpgnn_cli.data.part import Part
-    from lpgnn_cli.model.network import DataShape
-    from lpgnn_cli.propagation import build_propagation
-    from lpgnn_cli.training.epoch import train_epoch
-    from lpgnn_cli.training.evaluation import to_floats
-
-    config = compose("train", overrides(dataset))
-    batch = load_dataset(config.dataset, config.data.root, seed=0).batch
-    if name == "lpgnn":
-        sets = {"train": batch}
-        lpgnn = build_propagation(config, DataShape.of(batch), sets, like=batch.features)
-        part = Part(batch)
-        return lambda: to_floats(train_epoch(lpgnn, 1, part)), batch.num_nodes, batch.num_arcs
-
-    sys.path.insert(0, str(Path(__file__).parent))
-    from plain import LearningRates, PlainLagrangian
-
-    rates = LearningRates(config.lr.theta, config.lr.state, config.lr.state)
-    plain = PlainLagrangian(batch, state=STATE, hidden=HIDDEN, readout=READOUT, lr=rates)
-    return plain.train_epoch, batch.num_nodes, batch.num_arcs
-
-
-def overrides(dataset: str) -> list[str]:
-    """The settings of lpgnn that the plain formulation implements."""
-    return [
-        f"dataset={dataset}",
-        "recipe=none",
-        "aggregator=sum",
-        "g=squared",
-        "propagation=lagrangian",
-        f"state=[{STATE}]",
-        f"aggregator.hidden=[{HIDDEN}]",
-        f"readout.hidden=[{READOUT}]",
-        "tracking=none",
-    ]
+        print(clock() - started, flush=True)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,9 @@ def test_a_recipe_can_be_left_out() -> None:
     assert compose("train", ["dataset=karate", "recipe=none"]).layers == compose("train").layers
 
 
-RECIPES = sorted(p.relative_to(conf_dir() / "recipe") for p in conf_dir().glob("recipe/*/*.yaml"))
+RECIPES = sorted(
+    p.relative_to(conf_dir() / "recipe") for p in conf_dir().glob("recipe/[!_]*/*.yaml")
+)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
@@ -105,6 +107,14 @@ def test_recipes_leave_the_other_choices_to_the_user(recipe: Path, words: str) -
     chosen = [f"propagation={recipe.parent}", f"dataset={recipe.stem}", *words.split()]
     config = load(LOADER, "train", chosen)
     assert config.protocol.name == words.split("=")[1].split()[0]
+
+
+def test_a_recipe_says_what_it_asks_of_one_aggregator() -> None:
+    config = compose("train", ["dataset=chains"])
+    assert config.aggregator.name == "diffusion"
+    assert config.aggregator.hidden == []
+    other = compose("train", ["dataset=chains", "aggregator=gin"])
+    assert other.aggregator.hidden == compose("train", ["aggregator=gin"]).aggregator.hidden
 
 
 def test_a_multirun_is_checked_value_by_value() -> None:

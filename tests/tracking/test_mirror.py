@@ -16,6 +16,7 @@ from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.sender import Sender
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import default_uri, open_client
+from lpgnn_cli.tracking.thinning import MOST_POINTS
 
 MakeTrainer = Callable[..., Any]
 
@@ -76,6 +77,30 @@ def test_parent_children_and_complete_curves(make_trainer: MakeTrainer) -> None:
     figures = children["fold-03"].data.metrics
     assert figures["persistent/accuracy"] == figures["selected/test/accuracy"]
     assert figures["honest/accuracy"] == pytest.approx(figures["persistent/accuracy"] - 0.05)
+
+
+def test_long_curves_go_thinned_with_their_ends_and_extremes(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(units=2, epochs=2500)
+    with trainer.run.config_path.open("a") as config:
+        config.write("epochs: 2500\n")
+    trainer.train()
+    path = trainer.run.unit("fold-00") / "metrics.csv"
+    lines = path.read_text().splitlines()
+    cells = lines[1300].split(",")
+    place = lines[0].split(",").index("test/accuracy")
+    cells[place] = "0.99"
+    path.write_text("\n".join([*lines[:1300], ",".join(cells), *lines[1301:], ""]))
+    trainer.finish()
+    mirror_of(trainer.run).send(ended=True)
+    parent, children = stored(trainer.run)
+    rows = rows_of(trainer.run, "fold-00", "test/accuracy")
+    found = history(children["fold-00"], "test/accuracy")
+    assert set(found) <= set(rows)
+    assert len(found) <= MOST_POINTS
+    assert {rows[0], rows[-1], (1300, 0.99)} <= set(found)
+    assert children["fold-00"].data.metrics["test/accuracy"] == rows[-1][1]
+    assert 0 < len(history(parent, "test/accuracy_mean")) <= MOST_POINTS
+    assert mirror_of(trainer.run).send(ended=True) == Sent(metrics=0, artifacts=0)
 
 
 def test_mean_and_std_of_the_parent_are_those_of_the_units(make_trainer: MakeTrainer) -> None:

@@ -100,6 +100,17 @@ class Code:
         address = self._at(matrix, place, self.lane_type.element)
         self.builder.store(value.value, address, align=self.number_bytes)
 
+    def prefetch(self, matrix: ir.Value, place: ir.Value) -> None:
+        """Have what will be loaded from here soon brought into the cache."""
+        flag = ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [POINTER, flag, flag, flag])
+        intrinsic = self.builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
+            self.builder.module, signature, "llvm.prefetch.p0"
+        )
+        to_read, to_keep, data = (ir.Constant(flag, value) for value in (0, 3, 1))
+        address = self._at(matrix, place, self.lane_type.element)
+        self.builder.call(intrinsic, [address, to_read, to_keep, data])
+
     def integer_at(self, integers: ir.Value, index: ir.Value) -> ir.Value:
         return self.builder.load(self._at(integers, index, INTEGER), typ=INTEGER)
 

@@ -2,7 +2,8 @@
 
 One parent run for the folder, one child for each unit. A child has the columns of its metrics.csv
 epoch by epoch; the parent, once the run has ended, those of curves.csv (mean and std over the
-units) and what summary.json has. Nothing is sent twice (see `state`).
+units) and what summary.json has. Long curves go thinned (see `thinning`), nothing is sent twice
+(see `state`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, one_line, open_store
 from lpgnn_cli.tracking.table import GrowingTable
+from lpgnn_cli.tracking.thinning import Row, end_and_extremes, is_sent, stride
 
 # What the names of a unit's metrics in the epoch of its result begin with.
 AT_SELECTED = "selected"
@@ -51,8 +53,6 @@ PARENT_FILES = (
     "nested.csv",
 )
 _UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv")
-
-Row = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Mirror:
         self._parent_run_id = parent_run_id
         self._store: Store | None = None
         self._tables: dict[Path, GrowingTable] = {}
+        self._stride: int | None = None
         # Whether the store may have runs of this folder that tracking.json does not know of.
         self._in_doubt = True
 
@@ -91,7 +92,8 @@ class Mirror:
             try:
                 self._store = self._store or open_store(self._uri, self._experiment)
                 sender = Sender(self._store)
-                one_pass = _Pass(self._run, state, sender, self._tables, ended)
+                self._stride = self._stride or _planned_stride(self._run)
+                one_pass = _Pass(self._run, state, sender, self._tables, self._stride or 1, ended)
                 one_pass.record.parent_run_id = self._parent_run_id or one_pass.record.parent_run_id
                 if self._in_doubt or ended:
                     one_pass.reconcile()
@@ -117,12 +119,14 @@ class _Pass:
         state: TrackingState,
         sender: Sender,
         tables: dict[Path, GrowingTable],
+        stride: int,
         ended: bool,
     ) -> None:
         self.run = run
         self.state = state
         self.sender = sender
         self.tables = tables
+        self.stride = stride
         self.ended = ended
         self.record = run.read_record()
         units = [unit.name for unit in self.record.units]
@@ -205,7 +209,8 @@ class _Pass:
         self._send_rows(child, table)
         ended = round(rows[-1][TIME]) if rows else started
         if result is not None:
-            self._send_results(child, _result_points(result, ended), _result_tags(result))
+            points = [*self._end_and_extremes(table), *_result_points(result, ended)]
+            self._send_results(child, points, _result_tags(result))
         if result is not None or self.ended:
             self._set_status(child, result.state if result else INTERRUPTED, ended)
         else:
@@ -223,6 +228,7 @@ class _Pass:
         own = {key: value for key, value in summary.items() if key not in curves}
         points = [(k, float(v), ended, 0) for k, v in own.items() if isinstance(v, int | float)]
         tags = {k: v for k, v in own.items() if isinstance(v, str)}
+        points = [*self._end_and_extremes(self._parent_curves()), *points]
         self._send_results(parent, points, tags)
         self._send_files(parent, [self.run.path / name for name in PARENT_FILES], None)
         self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
@@ -257,7 +263,7 @@ class _Pass:
         return table.digests[mirrored.rows] != mirrored.digest
 
     def _send_rows(self, mirrored: MirroredRun, table: GrowingTable) -> None:
-        step = max(1, METRICS_PER_BATCH // max(1, len(table.columns)))
+        step = self.stride * max(1, METRICS_PER_BATCH // max(1, len(table.columns)))
         for start in range(mirrored.rows, len(table.rows), step):
             batch = table.rows[start : start + step]
             self.sender.metrics(mirrored.run_id, self._points(batch, start))
@@ -267,10 +273,19 @@ class _Pass:
 
     def _points(self, rows: Iterable[Row], start: int) -> Iterator[MetricPoint]:
         for index, row in enumerate(rows, start):
-            time = round(row[TIME]) if TIME in row else self._time_of_all(index)
-            for name, value in row.items():
-                if name not in WHEN:
-                    yield name, value, time, int(row[EPOCH])
+            if is_sent(row, self.stride):
+                time = self._time(row, index)
+                for name, value in row.items():
+                    if name not in WHEN:
+                        yield name, value, time, int(row[EPOCH])
+
+    def _end_and_extremes(self, table: GrowingTable) -> Iterator[MetricPoint]:
+        for name, index in end_and_extremes(table.rows, self.stride):
+            row = table.rows[index]
+            yield name, row[name], self._time(row, index), int(row[EPOCH])
+
+    def _time(self, row: Row, index: int) -> int:
+        return round(row[TIME]) if TIME in row else self._time_of_all(index)
 
     def _time_of_all(self, index: int) -> int:
         """When the last unit had computed this row, of which curves.csv has the mean."""
@@ -326,6 +341,12 @@ class _Pass:
 
     def _save(self) -> None:
         tracking_state.write_state(self.run, self.state)
+
+
+def _planned_stride(run: RunFolder) -> int | None:
+    """None where the config is not written yet; a config without epochs has no long curves."""
+    settings = read_flat_config(run.config_path)
+    return stride(int(settings.get("epochs", 1))) if settings else None
 
 
 def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:
