@@ -63,6 +63,11 @@ def load(
         )
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error, loader, config_name, words)) from error
+    except (ValueError, TypeError) as error:
+        # Hydra's own, of numbers with thousands of digits and of `~group=1`.
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"the settings cannot be read: {' '.join(str(error).split())}") from error
 
 
 def to_typed(config: DictConfig) -> Any:
