@@ -106,6 +106,8 @@ def test_help_and_completion_know_the_variants(
     assert main(["-sc", "query=bash"]) == 0
     assert capsys.readouterr().out.split() == [
         "variant=control",
+        "variant=letter",
+        "variant=no_adjoint",
         "variant=none",
         "variant=oneshot",
     ]
