@@ -148,6 +148,9 @@ VIOLATION_MEAN = Metric("violation_mean", "mean violation")
 VIOLATION_MAX = Metric("violation_max", "largest violation")
 MULTIPLIER_NORM = Metric("multiplier_norm", "multiplier norm", parts=(TRAIN,))
 
+# Under ages there is one multiplier per node and age: worth knowing before T is raised.
+MULTIPLIER_MEMORY = Metric("multiplier_mb", "memory of the multipliers in MB", parts=(TRAIN,))
+
 TRANSITIONS = Metric(
     "transitions_per_epoch", "evaluations of f_a per epoch, forward and backward", parts=(TRAIN,)
 )
@@ -179,6 +182,7 @@ METRICS: dict[str, Metric] = {
         VIOLATION_MEAN,
         VIOLATION_MAX,
         MULTIPLIER_NORM,
+        MULTIPLIER_MEMORY,
         TRANSITIONS,
         TRANSITIONS_BACKWARD,
         FROM_ZERO_VIOLATION,

@@ -14,6 +14,7 @@ from typing import Any
 from lpgnn_cli.metrics import (
     ACCURACY,
     INFERENCE,
+    MULTIPLIER_MEMORY,
     PARTS,
     PATH_FREE,
     TRAIN,
@@ -108,7 +109,7 @@ AGREEMENT = 0.01
 
 def training_metrics() -> list[Metric]:
     """What is reported of the training part: how good it is, and what an epoch costs."""
-    return [*score_metrics(), TRANSITIONS, TRANSITIONS_BACKWARD]
+    return [*score_metrics(), MULTIPLIER_MEMORY, TRANSITIONS, TRANSITIONS_BACKWARD]
 
 
 def is_optimistic(name: str) -> bool:

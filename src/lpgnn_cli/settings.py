@@ -29,8 +29,10 @@ def uses_g(settings: Mapping[str, str]) -> bool:
 
     Every config has a G; where it is not used, it says nothing about the run.
     """
+    if "propagation.multiplier" not in settings:
+        return False
     free = settings.get("propagation.states", "free") == "free"
-    return free and settings.get("propagation.updates", "none") == "gradient"
+    return free and settings.get("propagation.updates", "gradient") == "gradient"
 
 
 def _flatten(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

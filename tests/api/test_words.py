@@ -67,7 +67,7 @@ def test_words_read_as_they_would_be_typed() -> None:
     assert train_words(
         flatten({"dataset": "mutag", "lr": {"theta": 1e-3}, "g.eps": 0.1, "quiet": True})
     ) == ["dataset=mutag", "lr.theta=0.001", "g.eps=0.1", "quiet=true"]
-    assert train_words({"recipe=none": None}) == ["recipe=none"]
+    assert train_words({"~recipe": None}) == ["~recipe"]
 
 
 def test_numbers_of_other_libraries_are_numbers() -> None:

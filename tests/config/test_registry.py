@@ -9,7 +9,8 @@ import pytest
 
 import lpgnn_cli.data
 import lpgnn_cli.model.constraints
-import lpgnn_cli.model.transitions  # noqa: F401  the modules that add lpgnn's own options
+import lpgnn_cli.model.transitions
+import lpgnn_cli.propagation  # noqa: F401  the modules that add lpgnn's own options
 from lpgnn_cli.config.compose import compose, conf_dir, make_loader
 from lpgnn_cli.config.explain import options
 from lpgnn_cli.config.registry import GROUPS
@@ -33,7 +34,7 @@ def test_every_file_leads_to_an_implementation(group: str, option: str) -> None:
     assert GROUPS[group].free_names or config.name == option
 
 
-@pytest.mark.parametrize("group", ["aggregator", "g"])
+@pytest.mark.parametrize("group", ["aggregator", "g", "propagation"])
 def test_every_name_has_a_file(group: str) -> None:
     files = {path.stem for path in (conf_dir() / group).glob("[!_]*.yaml")}
     assert files == set(GROUPS[group].by_name)

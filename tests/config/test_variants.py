@@ -45,7 +45,7 @@ def test_what_stands_on_the_command_line_comes_after_the_variant() -> None:
 
 def test_a_variant_needs_no_preset_and_a_grid_gives_no_name() -> None:
     assert name_and_states("dataset=ptc", "variant=control") == (None, "frozen")
-    assert name_and_states("experiment=grid/ptc", "variant=control") == (None, "frozen")
+    assert name_and_states("experiment=grid/paper_ptc", "variant=control") == (None, "frozen")
 
 
 def test_a_run_of_a_variant_is_named_after_it(runs: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_sweep_over_variants_runs_each(runs: Path) -> None:
     ]
     kinds = {(c["name"], c["propagation"]["states"], c["propagation"]["updates"]) for c in configs}
     assert kinds == {
-        ("karate", "free", "gradient"),
-        ("karate_control", "frozen", "gradient"),
+        ("karate", "free", "ages"),
+        ("karate_control", "frozen", "ages"),
         ("karate_oneshot", "free", "one_shot"),
     }
 
@@ -101,11 +101,13 @@ def test_help_and_completion_know_the_variants(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["train", "variant=oneshot", "--help"]) == 0
-    assert "variant     control, none, [oneshot]\n" in capsys.readouterr().out
+    assert "variant     control, letter, no_adjoint, none, [oneshot]\n" in capsys.readouterr().out
     monkeypatch.setenv("COMP_LINE", "lpgnn train variant=")
     assert main(["-sc", "query=bash"]) == 0
     assert capsys.readouterr().out.split() == [
         "variant=control",
+        "variant=letter",
+        "variant=no_adjoint",
         "variant=none",
         "variant=oneshot",
     ]

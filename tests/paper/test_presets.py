@@ -161,11 +161,17 @@ def test_recipes_follow_the_dataset_of_a_preset_and_the_preset_has_the_last_word
     assert load(loader, "train", ["experiment=ptc_gin", "epochs=5"]).epochs == 5
 
 
-@pytest.mark.parametrize("preset", VARIANTS, ids=lambda preset: preset.name)
+@pytest.mark.parametrize(
+    "preset", [p for p in VARIANTS if p.variant != "letter"], ids=lambda preset: preset.name
+)
 def test_variants_differ_from_their_row_by_one_thing(preset: Preset) -> None:
     own, theirs = preset_settings(preset), preset_settings(Preset(preset.experiment))
     differing = {key: own[key] for key in own if own[key] != theirs[key]}
-    change = {"control": ("states", "frozen"), "oneshot": ("updates", "one_shot")}
+    change = {
+        "control": ("states", "frozen"),
+        "oneshot": ("updates", "one_shot"),
+        "no_adjoint": ("adjoint", "false"),
+    }
     setting, value = change[preset.variant]
     assert differing.pop(f"propagation.{setting}") == value
     # Frozen states hand zeros up, so deeper layers would see nothing at all.
@@ -174,6 +180,20 @@ def test_variants_differ_from_their_row_by_one_thing(preset: Preset) -> None:
     assert isinstance(config.propagation, LagrangianConfig)
     if preset.variant == "control":
         assert config.layers == 1 or config.propagation.hand_up == "transition"
+
+
+@pytest.mark.parametrize(
+    "preset", [p for p in VARIANTS if p.variant == "letter"], ids=lambda preset: preset.name
+)
+def test_the_letter_is_that_of_the_paper(preset: Preset) -> None:
+    config = typed(preset)
+    settings = config.propagation
+    assert isinstance(settings, LagrangianConfig)
+    assert (settings.updates, settings.states, settings.upper) == ("gradient", "free", "own")
+    assert settings.supervise_states
+    assert (settings.multiplier, settings.multiplier_start, settings.gain) == ("node", 0.0, None)
+    assert (config.readout.source, config.inference.name) == ("auto", "lagrangian")
+    assert (config.optim.schedule, config.optim.decay) == ("step", 1.0)
 
 
 def test_presets_that_share_a_cell_are_the_same_experiment() -> None:

@@ -102,8 +102,8 @@ def test_help_completion_and_mistakes_are_those_of_any_option(python: Lpgnn) -> 
     ):
         assert line in helped
     assert done.stderr.splitlines() == [
-        "lpgnn: aggregator has no option leeky. Did you mean leaky? Options: avg, gat, gcn, gin, "
-        "leaky, median, none, sage, selection, sum.",
+        "lpgnn: aggregator has no option leeky. Did you mean leaky? Options: avg, diffusion, gat, "
+        "gcn, gin, leaky, median, none, sage, selection, sum.",
         "lpgnn: aggregator.keep must be at least 0 and at most 1, not 1.5.",
         "lpgnn: there is no setting aggregator.kep. Did you mean aggregator.keep, aggregator.name "
         "or aggregator.hidden?",

@@ -17,6 +17,7 @@ from lpgnn_cli.runfolder import RunFolder
 SOBER = ("tracking=none", "threads=1", "protocol.workers=1", "figures=false", "quiet=true")
 SMALL = (
     "dataset=clique",
+    "recipe=none",
     "dataset.graphs=8",
     "dataset.nodes=5",
     "state=[4]",

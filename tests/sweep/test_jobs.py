@@ -57,7 +57,7 @@ def set_state(job: Job, state: str) -> RunFolder:
         [*KARATE, "seed=3", "lr.theta=0.01"],
         ["dataset=mutag", "g=abs_eps", "g.eps=0.3", "layers=2", "state=[8,2]"],
         ["dataset=mutag", "recipe=none"],
-        ["+experiment/grid=mutag", "aggregator=avg", "aggregator.hidden=[5]"],
+        ["+experiment/grid=paper_mutag", "aggregator=avg", "aggregator.hidden=[5]"],
     ],
 )
 def test_shared_compositions_are_those_of_hydra(words: list[str]) -> None:

@@ -183,7 +183,7 @@ WORDS = ["tracking=none", "threads=1", "device=cpu", "figures=false", "quiet=tru
 
 def interrupted(runs: Path, *words: str, workers: int, rows: int = 4) -> tuple[Path, str]:
     """`lpgnn train` in a process group of its own, and Ctrl-C once it has trained a little."""
-    command = [sys.executable, "-m", "lpgnn_cli", "train", *WORDS, *words]
+    command = [sys.executable, "-m", "lpgnn_cli", "train", "recipe=none", *WORDS, *words]
     process = subprocess.Popen(
         [*command, f"protocol.workers={workers}"],
         stderr=subprocess.PIPE,
@@ -234,7 +234,7 @@ def test_ctrl_c_saves_and_the_resumed_run_equals_an_uninterrupted_one(
     epochs = max(done) + 3
 
     assert main(["train", f"resume={run}", f"epochs={epochs}", "quiet=true"]) == 0
-    whole = make_tasks(make_config(*words, f"epochs={epochs}", recipe=True), "whole")
+    whole = make_tasks(make_config(*words, f"epochs={epochs}"), "whole")
     execute(whole, 1, [])
     for task in whole:
         resumed = folder.read_metrics(task.unit.name)

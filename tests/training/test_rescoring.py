@@ -78,7 +78,7 @@ def test_where_nothing_persists_nothing_is_kept_or_scored_again(words, make_conf
 
 def test_a_bound_that_is_too_small_forbids_it_and_the_run_says_so(runs, capsys):
     words = [*CLIQUE, "tracking=none", "figures=false", "quiet=true", "protocol.workers=1"]
-    assert main(["train", *words, "rescore_mb=0"]) == 0
+    assert main(["train", "recipe=none", *words, "rescore_mb=0"]) == 0
     said = capsys.readouterr().out
     assert "were not kept (rescore_mb)" in said
     (folder,) = runs.glob("train/*/*")

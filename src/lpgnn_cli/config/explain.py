@@ -59,7 +59,8 @@ def check_groups(loader: ConfigLoader, overrides: Sequence[Override]) -> None:
         available = options(loader, group)
         if override.value() is None:
             required = group in TrainConfig.__dataclass_fields__
-            advice = f"choose {alternatives(available)}" if required else f"write ~{group}"
+            instead = f"{group}=none" if "none" in available else f"~{group}"
+            advice = f"choose {alternatives(available)}" if required else f"write {instead}"
             raise UserError(f"{group} cannot be null: {advice}.")
         for chosen in _chosen(override):
             if chosen not in available:

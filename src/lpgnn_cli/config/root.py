@@ -81,6 +81,7 @@ class EvalConfig:
     unit: str | None = setting()
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()
+    aggregator: m.AggregatorConfig = setting()
     protocol: t.ProtocolConfig = setting()
     data: d.DataConfig = setting()
     tracking: k.TrackingConfig = setting()

@@ -25,6 +25,7 @@ from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.metrics import MULTIPLIER_MEMORY, precision
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.base import Outcome, Step
@@ -104,6 +105,11 @@ class Ages(Lagrangian):
         length = multiplier.norm(dim=1, keepdim=True)
         clipped: Tensor = multiplier * (clip * weight / length.clamp(min=1e-30)).clamp(max=1.0)
         return clipped
+
+    def training_metrics(self) -> dict[str, Tensor]:
+        kept = sum(m.numel() * m.element_size() for m in self.variables.multipliers.values)
+        megabytes = self.age.new_tensor(kept / 1e6, dtype=precision(self.age))
+        return {**super().training_metrics(), MULTIPLIER_MEMORY.name: megabytes}
 
     def look(self, name: str, batch: GraphBatch) -> Outcome:
         x = self.network.zero_states(batch)

@@ -27,6 +27,7 @@ from lpgnn_cli.metrics import (
     CONVERGED,
     GAIN,
     METRICS,
+    MULTIPLIER_MEMORY,
     REACH,
     STEPS,
     TRANSITIONS,
@@ -164,6 +165,9 @@ def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
         back = summary.train[TRANSITIONS_BACKWARD.name]
         forth = summary.train[TRANSITIONS.name] - back
         facts.append(("f_a per epoch", f"{compact(forth)} forward, {compact(back)} backward"))
+    if MULTIPLIER_MEMORY.name in summary.train:
+        memory = compact(summary.train[MULTIPLIER_MEMORY.name])
+        facts.append(("multipliers", f"{memory} MB per unit, for all ages"))
     facts.append(("time", f"{duration(elapsed)} ({duration(summary.seconds)} of computing)"))
     return facts
 
