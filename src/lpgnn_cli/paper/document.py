@@ -36,7 +36,8 @@ LEGEND = [
     "persistent: at states carried along through training, which no unseen graph has. Apart: from "
     "zero minus persistent at the honest epoch; more than one point is marked !.",
     "The recipe of whole graphs was chosen on parts held out of training folds of MUTAG, PTC, "
-    "IMDB-B and PROTEINS, those of the artificial tasks on validation parts of other seeds than these.",
+    "IMDB-B and PROTEINS, those of the artificial tasks on validation parts of other seeds than "
+    "these.",
     "LP-GNN with several layers is the general model, propagation.upper=all, but for rows to the "
     "letter, which have the paper's own.",
     "Rows marked ours are in no paper: states frozen is the control without diffusion, no adjoint "
