@@ -278,7 +278,7 @@ def test_csl(dataset_config: Configs) -> None:
     first, second = as_networkx(batch, 0), as_networkx(batch, 1)
     assert set(first.edges) != {(u - 41, v - 41) for u, v in second.edges}, "copies are relabelled"
     other = load_dataset(dataset_config("csl"), None, 1)
-    assert other.fingerprint() != dataset.fingerprint()
+    assert other.fingerprint() == dataset.fingerprint(), "seeds vary the weights, not the data"
 
 
 def test_features_of_the_data_folder_variable(shared_data: Path, dataset_config: Configs) -> None:
