@@ -186,10 +186,10 @@ def test_one_run_is_never_computed_twice(lpgnn: Lpgnn, runs: Path, run: RunFolde
     assert own.read_record().state == RUNNING
     assert own.actual_state(own.read_record()) == INTERRUPTED
     # Two at once: one goes on, one is told.
-    both = [lpgnn("train", f"resume={run.path}", "epochs=200", "quiet=true") for _ in range(2)]
+    both = [lpgnn("train", f"resume={run.path}", "epochs=3000", "quiet=true") for _ in range(2)]
     said_by = [process.communicate(timeout=PATIENCE)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], said_by
-    assert len(run.read_metrics("fold-00")) == 200
+    assert len(run.read_metrics("fold-00")) == 3000
 
 
 def test_the_dashboard_does_not_outlive_its_command(tmp_path: Path) -> None:
