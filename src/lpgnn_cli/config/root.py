@@ -25,6 +25,8 @@ from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.metrics import score_metrics
 
+# What predictions are written as.
+FORMATS = ("csv", "json", "npz")
 # Which checkpoint of a unit, as users name them.
 CHECKPOINTS = ("selected", "last", "best_on_test")
 
@@ -90,6 +92,27 @@ class EvalConfig:
     name: str | None = setting()
 
 
+@dataclass
+class PredictConfig:
+    """Everything `lpgnn predict` needs to know."""
+
+    run: str = setting()
+    checkpoint: str = setting(choices=CHECKPOINTS)
+    unit: str | None = setting()
+    dataset: d.DatasetConfig | None = setting()
+    inference: m.InferenceConfig | None = setting()
+    aggregator: m.AggregatorConfig = setting()
+    protocol: t.ProtocolConfig = setting()
+    output: str = setting()
+    format: str | None = setting(choices=FORMATS)
+    states: bool = setting()
+    batch_nodes: int = setting(low=1)
+    data: d.DataConfig = setting()
+    tracking: k.StoreConfig = setting()
+    device: str = setting()
+    threads: int | None = setting(low=1, high=1024)
+
+
 # Of the groups that have no registry.
 PLAIN_SCHEMAS: dict[str, dict[str, type]] = {
     # A sweep has the settings of `lpgnn train` under a root of its own.
@@ -123,6 +146,7 @@ def register() -> None:
     _complain()
     store = ConfigStore.instance()
     store.store(name="_eval", node=EvalConfig)
+    store.store(name="_predict", node=PredictConfig)
     nodes: dict[str, dict[str, Any]] = {group: dict(found) for group, found in schemas().items()}
     for group, options in GROUPS.items():
         nodes[group] |= options.plugin_nodes()
