@@ -22,7 +22,7 @@ from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.units import common_curves, read_units
 
 
-def write_predictions(run, items=20, classes=2):
+def write_predictions(run, items=20, classes: int = 2) -> None:
     random = np.random.default_rng(0)
     for unit in run.read_record().units:
         lines = ["item,target,predicted,probability,violation"]
@@ -32,7 +32,7 @@ def write_predictions(run, items=20, classes=2):
         (run.unit(unit.name) / "predictions.csv").write_text("\n".join(lines) + "\n")
 
 
-def write_states(run, *, linear=True, nodes=34, epochs=30):
+def write_states(run, *, linear: bool = True, nodes: int = 34, epochs: int = 30) -> None:
     random = np.random.default_rng(0)
     targets = random.integers(4, size=nodes)
     centres = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=float)
@@ -48,7 +48,7 @@ def write_states(run, *, linear=True, nodes=34, epochs=30):
     np.savez(run.unit("fold-00") / "states.npz", **arrays)
 
 
-def check_picture(path):
+def check_picture(path: Path) -> None:
     pixels = imread(path)[..., :3]
     assert pixels.shape[0] > 300
     assert pixels.shape[1] > 400
@@ -58,7 +58,9 @@ def check_picture(path):
         assert rim.min() > 0.99
 
 
-def test_a_run_gets_all_its_figures(make_run, realistic_curves):
+def test_a_run_gets_all_its_figures(
+    make_run: MakeRun, realistic_curves: Callable[..., list[dict[str, np.ndarray]]]
+) -> None:
     run = make_run(realistic_curves(3, 60))
     write_predictions(run)
     np.savez(run.unit("fold-00") / "residuals.npz", train=np.r_[0.0, 0.1], test=np.r_[0.01, 0.02])
@@ -81,7 +83,7 @@ def test_a_run_gets_all_its_figures(make_run, realistic_curves):
     assert dict(matplotlib.rcParams) == before
 
 
-def test_figures_need_neither_pyplot_nor_a_display(make_run):
+def test_figures_need_neither_pyplot_nor_a_display(make_run: MakeRun) -> None:
     run = make_run([{"test/accuracy": [0.5, 0.6], "train/loss": [1.0, 0.5]}])
     program = (
         "import sys; from lpgnn_cli.reporting import figures; "
@@ -96,7 +98,7 @@ def test_figures_need_neither_pyplot_nor_a_display(make_run):
     )
 
 
-def test_curves_show_accuracy_in_per_cent_and_the_optimistic_best_epoch(make_run):
+def test_curves_show_accuracy_in_per_cent_and_the_optimistic_best_epoch(make_run: MakeRun) -> None:
     run = make_run(
         [
             {"test/accuracy": [0.5, 0.9], "train/loss": [1.0, 0.5]},
@@ -117,7 +119,9 @@ def test_curves_show_accuracy_in_per_cent_and_the_optimistic_best_epoch(make_run
     assert figure.get_suptitle() == "title"
 
 
-def test_constraints_survive_zeros_on_their_logarithmic_axes(make_run, realistic_curves):
+def test_constraints_survive_zeros_on_their_logarithmic_axes(
+    make_run: MakeRun, realistic_curves: Callable[..., list[dict[str, np.ndarray]]]
+) -> None:
     curves = realistic_curves(2, 5)
     for columns in curves:
         columns["train/layer1/multiplier_norm"] = np.zeros(5)
@@ -134,7 +138,7 @@ def test_constraints_survive_zeros_on_their_logarithmic_axes(make_run, realistic
     assert labels[1].endswith("(zero)")
 
 
-def test_layers_has_no_constraints_and_fixed_point_no_multipliers(make_run):
+def test_layers_has_no_constraints_and_fixed_point_no_multipliers(make_run: MakeRun) -> None:
     plain = make_run([{"test/accuracy": [0.5, 0.6]}])
     fixed = make_run([{"test/accuracy": [0.5], "train/violation_mean": [0.1]}])
     with style():
@@ -142,7 +146,7 @@ def test_layers_has_no_constraints_and_fixed_point_no_multipliers(make_run):
         assert len(draw_constraints(common_curves(read_units(fixed)), "").axes) == 1
 
 
-def test_all_violations_zero_is_drawn_without_a_logarithm(make_run):
+def test_all_violations_zero_is_drawn_without_a_logarithm(make_run: MakeRun) -> None:
     run = make_run([{"train/violation_mean": [0.0, 0.0]}])
     with style():
         figure = draw_constraints(common_curves(read_units(run)), "")
@@ -150,7 +154,7 @@ def test_all_violations_zero_is_drawn_without_a_logarithm(make_run):
     assert figure.axes[0].get_yscale() == "linear"
 
 
-def test_confusion_counts_targets_by_row():
+def test_confusion_counts_targets_by_row() -> None:
     predictions = Predictions(
         target=np.array([0, 0, 0, 1]), predicted=np.array([0, 1, 1, 1]), violation=np.zeros(4)
     )
@@ -161,7 +165,7 @@ def test_confusion_counts_targets_by_row():
     assert panel.get_title() == "4 predictions, 50.0 % right"
 
 
-def test_residuals_count_zeros_and_sum_to_all(make_run):
+def test_residuals_count_zeros_and_sum_to_all(make_run: MakeRun) -> None:
     residuals = {"train": np.array([0.0, 0.1, 0.01, 0.001]), "test": np.array([0.5])}
     with style():
         figure = draw_residuals(None, residuals, "title")
@@ -173,7 +177,7 @@ def test_residuals_count_zeros_and_sum_to_all(make_run):
     assert shares == pytest.approx([75, 75, 100, 100])
 
 
-def test_a_few_vanishing_residuals_do_not_stretch_the_axis():
+def test_a_few_vanishing_residuals_do_not_stretch_the_axis() -> None:
     residuals = {"train": np.r_[1e-30, np.geomspace(1e-3, 1e-2, 5000)]}
     with style():
         (panel,) = draw_residuals(None, residuals, "title").axes
@@ -181,12 +185,12 @@ def test_a_few_vanishing_residuals_do_not_stretch_the_axis():
     assert panel.patches[0].get_data().values.sum() == pytest.approx(100)
 
 
-def test_a_network_without_constraints_has_no_histogram():
+def test_a_network_without_constraints_has_no_histogram() -> None:
     predictions = Predictions(np.array([0, 1]), np.array([0, 0]), violation=np.zeros(2))
     assert draw_residuals(predictions, {}, "title") is None
 
 
-def test_embedding_shows_beginning_middle_and_end(make_run):
+def test_embedding_shows_beginning_middle_and_end(make_run: MakeRun) -> None:
     run = make_run([{"train/accuracy": [0.5]}])
     write_states(run, epochs=31)
     states = read_states(run.unit("fold-00") / "states.npz")
@@ -204,7 +208,7 @@ def test_embedding_shows_beginning_middle_and_end(make_run):
     assert sum(len(line.get_xdata()) for line in panel.lines) == 34
 
 
-def test_embedding_without_linear_readout_has_no_background(make_run):
+def test_embedding_without_linear_readout_has_no_background(make_run: MakeRun) -> None:
     run = make_run([{"train/accuracy": [0.5]}])
     write_states(run, linear=False)
     with style():
@@ -213,7 +217,7 @@ def test_embedding_without_linear_readout_has_no_background(make_run):
 
 
 @pytest.mark.parametrize("epochs", [1, 200])
-def test_film_has_at_most_sixty_frames_and_three_megabytes(make_run, epochs):
+def test_film_has_at_most_sixty_frames_and_three_megabytes(make_run: MakeRun, epochs: int) -> None:
     run = make_run([{"train/accuracy": [0.5]}])
     write_states(run, epochs=epochs)
     film = run.path / "film.gif"
@@ -225,7 +229,7 @@ def test_film_has_at_most_sixty_frames_and_three_megabytes(make_run, epochs):
     assert film.stat().st_size < 3_000_000
 
 
-def test_states_that_never_move_or_are_not_finite_can_be_drawn(make_run):
+def test_states_that_never_move_or_are_not_finite_can_be_drawn(make_run: MakeRun) -> None:
     run = make_run([{"train/accuracy": [0.5]}])
     path = run.unit("fold-00") / "states.npz"
     states = np.zeros((3, 4, 2))
@@ -237,16 +241,16 @@ def test_states_that_never_move_or_are_not_finite_can_be_drawn(make_run):
     assert read_states(path) is None
 
 
-def test_a_run_without_data_gets_no_figures(make_run):
+def test_a_run_without_data_gets_no_figures(make_run: MakeRun) -> None:
     run = make_run([{"test/accuracy": [0.5]}])
     (run.unit("fold-00") / "metrics.csv").unlink()
     assert make_figures(run) == []
 
 
-def test_a_name_with_dollars_is_no_formula(make_run):
+def test_a_name_with_dollars_is_no_formula(make_run: MakeRun) -> None:
     run = make_run([{"test/accuracy": [0.5]}], config={"dataset": {"name": "a$_$b$\\x$"}})
     assert make_figures(run)
 
 
-def test_the_style_file_is_part_of_the_package():
+def test_the_style_file_is_part_of_the_package() -> None:
     assert importlib.resources.files("lpgnn_cli.reporting").joinpath("lpgnn.mplstyle").is_file()

@@ -19,7 +19,7 @@ from lpgnn_cli.sweeps.leaderboard import cells_of
 
 
 @pytest.fixture
-def recall(monkeypatch):
+def recall(monkeypatch: pytest.MonkeyPatch):
     metric = Metric(
         "recall",
         "recall",
@@ -32,7 +32,7 @@ def recall(monkeypatch):
 
 
 @pytest.fixture
-def run(make_run, recall):
+def run(make_run: MakeRun, recall):
     return make_run(
         [
             {
@@ -51,7 +51,7 @@ def run(make_run, recall):
     )
 
 
-def test_it_is_in_the_summary_under_both_rules(run):
+def test_it_is_in_the_summary_under_both_rules(run) -> None:
     summarise(run)
     stored = json.loads(run.summary_path.read_text())
     assert stored["cv/best_epoch"] == 1
@@ -62,7 +62,7 @@ def test_it_is_in_the_summary_under_both_rules(run):
     assert stored["train/recall_mean"] == pytest.approx(0.6)
 
 
-def test_it_has_a_line_in_the_closing_table(run):
+def test_it_has_a_line_in_the_closing_table(run) -> None:
     summarise(run)
     file = io.StringIO()
     closing_table(run, Console(file=file), 1.0)
@@ -70,7 +70,7 @@ def test_it_has_a_line_in_the_closing_table(run):
     assert line.split(maxsplit=1) == ["recall", "50.0 ± 20.0 %"]
 
 
-def test_it_has_a_panel_in_the_curves(run):
+def test_it_has_a_panel_in_the_curves(run) -> None:
     with style():
         figure = draw_curves(common_curves(read_units(run)), summarise(run), "title")
     _, recall = figure.axes
@@ -84,7 +84,7 @@ def test_it_has_a_panel_in_the_curves(run):
     ]
 
 
-def test_a_sweep_can_be_sorted_by_it(run):
+def test_a_sweep_can_be_sorted_by_it(run) -> None:
     board = Board("honest/recall_mean")
     board.views = {"a": View(Job(1, "a", ()), FINISHED, summary=summarise(run))}
     assert cells_of(board, board.views["a"], 1, [])[2] == "50.0 %"

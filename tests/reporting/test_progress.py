@@ -34,7 +34,7 @@ class Clock:
 
 
 @pytest.fixture
-def run(make_run):
+def run(make_run: MakeRun):
     return make_run([{"test/accuracy": [0.5]}] * 3)
 
 
@@ -43,7 +43,7 @@ def units(run):
     return run.read_record().units
 
 
-def ended(unit, state=FINISHED, reason=""):
+def ended(unit: Unit, state: str = FINISHED, reason: str = ""):
     return UnitResult(unit, state, 10, 10, Rule.LAST_EPOCH, dict(METRICS), 1.0, reason)
 
 
@@ -52,7 +52,7 @@ def plain(clock):
     return PlainProgress(Console(file=file), clock), file
 
 
-def test_plain_lines_come_no_oftener_than_every_three_seconds(run, units):
+def test_plain_lines_come_no_oftener_than_every_three_seconds(run, units: list[Unit]) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 10_000)
@@ -68,7 +68,7 @@ def test_plain_lines_come_no_oftener_than_every_three_seconds(run, units):
     )
 
 
-def test_plain_lines_become_rarer_in_long_runs(run, units):
+def test_plain_lines_become_rarer_in_long_runs(run, units: list[Unit]) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 100_000)
@@ -78,7 +78,7 @@ def test_plain_lines_become_rarer_in_long_runs(run, units):
     assert 120 <= len(file.getvalue().splitlines()) <= 180
 
 
-def test_units_side_by_side_share_a_line(run, units):
+def test_units_side_by_side_share_a_line(run, units: list[Unit]) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 100)
@@ -89,14 +89,14 @@ def test_units_side_by_side_share_a_line(run, units):
     assert "test 90.0 %" in file.getvalue()
 
 
-def test_divergence_is_said_at_once(run, units):
+def test_divergence_is_said_at_once(run, units: list[Unit]) -> None:
     progress, file = plain(Clock())
     progress.run_started(run, units, 100)
     progress.unit_ended("fold-01", ended("fold-01", DIVERGED, "not\x1b[1m\nfinite"))
     assert file.getvalue().splitlines()[-1] == "fold-01 diverged after 10 epochs: not[1m finite"
 
 
-def test_eta_counts_units_that_run_side_by_side(run, units):
+def test_eta_counts_units_that_run_side_by_side(run, units: list[Unit]) -> None:
     clock = Clock()
     progress, _ = plain(clock)
     progress.run_started(run, units, 101)
@@ -108,7 +108,7 @@ def test_eta_counts_units_that_run_side_by_side(run, units):
     assert progress._tracker.remaining() == pytest.approx(201 * 5 / 100)
 
 
-def test_eta_does_not_count_epochs_computed_before_a_resume(run, units):
+def test_eta_does_not_count_epochs_computed_before_a_resume(run, units: list[Unit]) -> None:
     clock = Clock()
     progress, _ = plain(clock)
     progress.run_started(run, units[:1], 1000)
@@ -118,7 +118,7 @@ def test_eta_does_not_count_epochs_computed_before_a_resume(run, units):
     assert progress._tracker.remaining() == pytest.approx(89.0)
 
 
-def test_no_control_characters_in_a_pipe(run, units):
+def test_no_control_characters_in_a_pipe(run, units: list[Unit]) -> None:
     progress, file = plain(Clock())
     progress.run_started(run, units, 10)
     for epoch in range(1, 11):
@@ -129,12 +129,14 @@ def test_no_control_characters_in_a_pipe(run, units):
 
 
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_a_pipe_gets_plain_lines_whatever_the_environment_forces(monkeypatch, variable):
+def test_a_pipe_gets_plain_lines_whatever_the_environment_forces(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv(variable, "1")
     assert isinstance(make_progress(Console(file=io.StringIO()), quiet=False), PlainProgress)
 
 
-def test_quiet_shows_nothing(run, units):
+def test_quiet_shows_nothing(run, units: list[Unit]) -> None:
     file = io.StringIO()
     progress = make_progress(Console(file=file, force_terminal=True), quiet=True)
     assert isinstance(progress, QuietProgress)
@@ -145,7 +147,7 @@ def test_quiet_shows_nothing(run, units):
     assert file.getvalue() == ""
 
 
-def live(run, units, no_color=False):
+def live(run, units: list[Unit], no_color: bool = False):
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=120, no_color=no_color)
     progress = LiveProgress(console)
@@ -153,7 +155,7 @@ def live(run, units, no_color=False):
     return progress, file
 
 
-def test_live_display_shows_units_values_and_troubles(run, units):
+def test_live_display_shows_units_values_and_troubles(run, units: list[Unit]) -> None:
     progress, file = live(run, units, no_color=True)
     progress.epoch_done("fold-00", 4, METRICS)
     progress.unit_ended("fold-01", ended("fold-01"))
@@ -165,7 +167,7 @@ def test_live_display_shows_units_values_and_troubles(run, units):
     assert "fold-02 diverged after 10 epochs: not finite" in output
 
 
-def test_live_display_costs_next_to_nothing(run, units):
+def test_live_display_costs_next_to_nothing(run, units: list[Unit]) -> None:
     progress, file = live(run, units)
     before = time.perf_counter()
     for epoch in range(1, 20_001):
@@ -177,11 +179,11 @@ def test_live_display_costs_next_to_nothing(run, units):
     assert drawn <= 1 + 10 * spent
 
 
-def cursor_shown(output):
+def cursor_shown(output: str):
     return output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")
 
 
-def test_the_cursor_is_never_left_hidden(run, units):
+def test_the_cursor_is_never_left_hidden(run, units: list[Unit]) -> None:
     progress, file = live(run, units)
     assert cursor_shown(file.getvalue())  # already now: a kill must not leave a broken terminal
     progress.run_ended(run, {})
@@ -204,7 +206,7 @@ for epoch in range(1, 1000):
 """
 
 
-def test_ctrl_c_gives_the_terminal_back(run):
+def test_ctrl_c_gives_the_terminal_back(run) -> None:
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
     process = subprocess.Popen(

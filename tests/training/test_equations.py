@@ -24,6 +24,8 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.propagation.lagrangian import Gradient
 
+from .conftest import MakeConfig, MakeLearner
+
 Array = np.ndarray
 EPS = 0.05
 
@@ -181,8 +183,13 @@ CASES = {
 @pytest.mark.parametrize("sizes", [[4], [3, 4]], ids=["K=1", "K=2"])
 @pytest.mark.parametrize("case", CASES)
 def test_one_step_follows_the_four_partial_derivatives(
-    case, sizes, labels, batch, make_config, make_learner
-):
+    case: str,
+    sizes,
+    labels: int,
+    batch: GraphBatch,
+    make_config: MakeConfig,
+    make_learner: MakeLearner,
+) -> None:
     g, overrides, terms = CASES[case]
     config = make_config(
         f"layers={len(sizes)}",
@@ -234,8 +241,8 @@ def test_one_step_follows_the_four_partial_derivatives(
 
 
 def test_the_constraint_of_layer_1_reaches_the_states_of_layer_0(
-    labels, batch, make_config, make_learner
-):
+    labels: int, batch: GraphBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     """With no multiplier on layer 0 its states feel layer 1 alone, by the labels they are there."""
     config = make_config("layers=2", "state=[3,4]", "aggregator.hidden=[5]", "readout=linear")
     config.readout.source = "state"

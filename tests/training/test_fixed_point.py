@@ -12,9 +12,11 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.solvers import graph_violation, residuals
 
+from .conftest import MakeBatch, MakeConfig, MakeLearner
+
 
 @pytest.fixture
-def make_star(make_config, make_learner):
+def make_star(make_config: MakeConfig, make_learner: MakeLearner):
     def make(batch: GraphBatch, *overrides: str) -> tuple[FixedPoint, FixedPointConfig]:
         config = make_config("propagation=fixed_point", "aggregator=avg", "state=[3]", *overrides)
         return make_learner(config, train=batch).propagation, config.propagation
@@ -31,7 +33,9 @@ def propagate(
 
 @pytest.mark.parametrize("source", ["transition", "state"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_unrolled_and_implicit_gradients_agree(layers, source, make_batch, make_star):
+def test_unrolled_and_implicit_gradients_agree(
+    layers: int, source: str, make_batch: MakeBatch, make_star
+) -> None:
     batch = make_batch()
     star, settings = make_star(batch, f"layers={layers}", "readout.layers=all")
     network = star.network
@@ -52,7 +56,7 @@ def test_unrolled_and_implicit_gradients_agree(layers, source, make_batch, make_
         torch.testing.assert_close(gradients["implicit"][name], unrolled, rtol=1e-8, atol=1e-10)
 
 
-def test_implicit_gradients_are_not_those_of_one_step(make_batch, make_star):
+def test_implicit_gradients_are_not_those_of_one_step(make_batch: MakeBatch, make_star) -> None:
     """So that the agreement above is not one of two that both leave the Jacobian out."""
     batch = make_batch()
     star, settings = make_star(batch)
@@ -69,7 +73,9 @@ def test_implicit_gradients_are_not_those_of_one_step(make_batch, make_star):
     assert float((of_weight[0] - of_weight[1]).abs().max()) > 1e-3
 
 
-def test_the_iteration_ends_within_tolerance_or_at_the_cap(make_batch, make_star):
+def test_the_iteration_ends_within_tolerance_or_at_the_cap(
+    make_batch: MakeBatch, make_star
+) -> None:
     batch = make_batch()
     star, settings = make_star(batch)
     network = star.network
@@ -92,7 +98,7 @@ def test_the_iteration_ends_within_tolerance_or_at_the_cap(make_batch, make_star
     torch.testing.assert_close(states[0], by_hand)
 
 
-def test_a_graph_rests_whatever_others_do(make_batch, make_star):
+def test_a_graph_rests_whatever_others_do(make_batch: MakeBatch, make_star) -> None:
     """Slow and fast graphs side by side: each ends where it would end alone."""
     batch = make_batch((3, 9, 5, 8), seed=4)
     # Features of very different sizes take very different numbers of steps.
@@ -115,7 +121,7 @@ def test_a_graph_rests_whatever_others_do(make_batch, make_star):
     assert len(lengths) > 1, "the graphs converge at different speeds"
 
 
-def test_damping_takes_part_of_a_step(make_batch, make_star):
+def test_damping_takes_part_of_a_step(make_batch: MakeBatch, make_star) -> None:
     """f_a(x) = -1.2 x + 1 repels the plain iteration; half steps find its fixed point 1 / 2.2."""
     batch = make_batch(labels=0, arc_labels=0)
     star, settings = make_star(batch, "aggregator=none", "aggregator.hidden=[]", "state=[1]")

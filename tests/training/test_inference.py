@@ -21,6 +21,8 @@ from lpgnn_cli.propagation.solvers import (
     solve,
 )
 
+from .conftest import MakeBatch, MakeConfig, MakeLearner
+
 RULES: dict[str, tuple[type[Rule], list[str]]] = {
     "lagrangian": (
         Saddle,
@@ -45,7 +47,7 @@ RULES: dict[str, tuple[type[Rule], list[str]]] = {
 
 
 @pytest.fixture
-def batch(make_batch) -> GraphBatch:
+def batch(make_batch: MakeBatch) -> GraphBatch:
     """Graphs of other sizes and scales, so that they settle after different numbers of steps."""
     plain = make_batch((5, 9, 3, 7, 6), seed=1)
     scale = torch.tensor([1.0, 8.0, 0.1, 3.0, 0.5], dtype=torch.float64)[plain.graph_of_node]
@@ -53,7 +55,7 @@ def batch(make_batch) -> GraphBatch:
 
 
 @pytest.fixture
-def make_propagation(make_config, make_learner):
+def make_propagation(make_config: MakeConfig, make_learner: MakeLearner):
     def make(batch: GraphBatch, *overrides: str) -> Propagation:
         config = make_config("layers=2", "state=[3,2]", *overrides)
         propagation = make_learner(config, train=batch).propagation
@@ -77,7 +79,9 @@ def solved(propagation: Propagation, batch: GraphBatch, steps: int, tolerance: f
 
 @pytest.mark.parametrize("graphs", [[3], [4, 2], [4, 3, 2, 1, 0]], ids=str)
 @pytest.mark.parametrize("rule", RULES)
-def test_a_prediction_depends_on_its_graph_alone(rule, graphs, batch, make_propagation):
+def test_a_prediction_depends_on_its_graph_alone(
+    rule: str, graphs, batch: GraphBatch, make_propagation
+) -> None:
     kind, overrides = RULES[rule]
     propagation = make_propagation(batch, "aggregator=avg", *overrides)
     assert type(rule_for(propagation, batch)[0]) is kind
@@ -96,7 +100,9 @@ def test_a_prediction_depends_on_its_graph_alone(rule, graphs, batch, make_propa
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_step_in_training_depends_on_its_graph_alone(rule, batch, make_propagation):
+def test_a_step_in_training_depends_on_its_graph_alone(
+    rule: str, batch: GraphBatch, make_propagation
+) -> None:
     """Evaluation states that persist over the epochs move by the same rule."""
     propagation = make_propagation(batch, *RULES[rule][1])
     chosen = torch.tensor([2, 0])
@@ -111,7 +117,7 @@ def test_a_step_in_training_depends_on_its_graph_alone(rule, batch, make_propaga
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_theta_is_frozen_in_the_test_phase(rule, batch, make_propagation):
+def test_theta_is_frozen_in_the_test_phase(rule: str, batch: GraphBatch, make_propagation) -> None:
     propagation = make_propagation(batch, *RULES[rule][1])
     before = {name: p.clone() for name, p in propagation.network.named_parameters()}
     solved(propagation, batch, steps=5, tolerance=1e-9)
@@ -122,8 +128,8 @@ def test_theta_is_frozen_in_the_test_phase(rule, batch, make_propagation):
 
 @pytest.mark.parametrize("rule", ["lagrangian", "fixed_point", "anderson"])
 def test_solve_gives_the_best_iterate_of_each_graph_and_says_how_it_went(
-    rule, batch, make_propagation
-):
+    rule: str, batch: GraphBatch, make_propagation
+) -> None:
     """Steps so long that the violation goes up and down."""
     propagation = make_propagation(batch, *RULES[rule][1], "lr.state=0.4")
     tolerance, steps = 0.06, 25
@@ -165,7 +171,7 @@ def test_solve_gives_the_best_iterate_of_each_graph_and_says_how_it_went(
         assert any(b < len(seen) - 1 for b in best), "the last iterate was not always the best"
 
 
-def test_solve_stops_when_every_graph_has_settled(batch, make_propagation):
+def test_solve_stops_when_every_graph_has_settled(batch: GraphBatch, make_propagation) -> None:
     propagation = make_propagation(batch, "aggregator=avg", "inference=fixed_point")
     stats = solved(propagation, batch, steps=500, tolerance=1e-3).stats
     assert stats.converged == 1
@@ -173,7 +179,9 @@ def test_solve_stops_when_every_graph_has_settled(batch, make_propagation):
     assert stats.violation <= 1e-3
 
 
-def contraction(make_batch, make_config, make_learner, *overrides: str) -> Any:
+def contraction(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner, *overrides: str
+) -> Any:
     """f_a contracts by 0.95 per step along some directions."""
     batch = make_batch((20, 15), labels=3, arc_labels=0)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[3]", *overrides)
@@ -185,7 +193,9 @@ def contraction(make_batch, make_config, make_learner, *overrides: str) -> Any:
     return propagation, batch
 
 
-def test_anderson_needs_fewer_steps_than_plain_iteration(make_batch, make_config, make_learner):
+def test_anderson_needs_fewer_steps_than_plain_iteration(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     steps = {}
     for rule in ("fixed_point", "anderson"):
         words = f"inference={rule}", "inference.damping=1.0"
@@ -200,8 +210,8 @@ def test_anderson_needs_fewer_steps_than_plain_iteration(make_batch, make_config
 # Through few steps, a gradient has not come as far as the states have.
 @pytest.mark.parametrize(("backward", "exactness"), [("unrolled", 1e-2), ("implicit", 1e-5)])
 def test_anderson_serves_gnn_star_and_its_adjoint(
-    backward, exactness, make_batch, make_config, make_learner
-):
+    backward, exactness, make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     """The same states and gradients as the plain iteration, from far fewer evaluations of f_a."""
     gradients, calls, found = {}, {}, {}
     for solver in ("damped", "anderson"):
@@ -227,7 +237,9 @@ def test_anderson_serves_gnn_star_and_its_adjoint(
     torch.testing.assert_close(*found.values(), rtol=0, atol=1e-7)
 
 
-def test_anderson_survives_a_graph_that_is_already_at_rest(make_batch, make_config, make_learner):
+def test_anderson_survives_a_graph_that_is_already_at_rest(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     """A residual of exactly zero leaves nothing to mix by."""
     batch = make_batch((4, 4), labels=2, arc_labels=0)
     features = batch.features.clone()
@@ -243,7 +255,9 @@ def test_anderson_survives_a_graph_that_is_already_at_rest(make_batch, make_conf
     assert bool(follower.states[0].isfinite().all())
 
 
-def test_the_frozen_control_has_nothing_to_solve(batch, make_config, make_learner):
+def test_the_frozen_control_has_nothing_to_solve(
+    batch: GraphBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     config = make_config("propagation.states=frozen", "layers=2", "state=[3,2]")
     learner = make_learner(config, train=batch, test=batch.subset(torch.tensor([1, 0])))
     for epoch in range(1, 4):

@@ -13,6 +13,8 @@ from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.training.experiment import make_folds
 from lpgnn_cli.training.fit import UnitFit
 
+from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks
+
 NETWORKS = {
     "LP-GNN": ("lagrangian", "sum"),
     "LP-GIN": ("lagrangian", "gin"),
@@ -46,8 +48,8 @@ COLUMNS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
-    name, make_config, make_tasks
-):
+    name: str, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     propagation, aggregator = NETWORKS[name]
     words = f"propagation={propagation}", f"aggregator={aggregator}"
     config = make_config(*words, "epochs=3", "inference.steps=5", recipe=True)
@@ -68,8 +70,8 @@ def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
 
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
 def test_layers_have_their_own_sizes_states_and_figures(
-    propagation, make_config, make_batch, make_learner
-):
+    propagation: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     words = f"propagation={propagation}", "layers=3", "state=[5,4,2]", "readout.layers=all"
     learner = make_learner(make_config(*words), train=batch, test=batch.subset(torch.tensor([1])))
@@ -87,7 +89,9 @@ def test_layers_have_their_own_sizes_states_and_figures(
     assert sum("violation_mean" in name for name in per_layer) == expected
 
 
-def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
+def test_what_a_layer_hands_up(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Its state, as in the paper: or else its transition, which then feels the layer above."""
     batch = make_batch()
     words = "layers=2", "state=[3,4]", "propagation.multiplier_start=1"
@@ -108,7 +112,9 @@ def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
 
 
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
-def test_normalised_labels_between_layers(propagation, make_config, make_batch, make_learner):
+def test_normalised_labels_between_layers(
+    propagation: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """What is handed up has mean 0 and variance 1 over the nodes; the features stay as they are."""
     words = f"propagation={propagation}", "propagation.norm=batch", "layers=2", "state=[3]"
     batch = make_batch()
@@ -128,7 +134,9 @@ def test_normalised_labels_between_layers(propagation, make_config, make_batch, 
     assert all(not torch.equal(old, new) for old, new in moved)
 
 
-def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner):
+def test_the_readout_reads_what_it_is_told(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     states = [torch.full((batch.num_nodes, 3), 1.0 + k, dtype=torch.float64) for k in range(2)]
     transits = [torch.full_like(s, 10.0 + k) for k, s in enumerate(states)]
@@ -149,7 +157,9 @@ def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner
         torch.testing.assert_close(network.read(states, transits, batch), expected)
 
 
-def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
+def test_warm_up_moves_the_states_alone(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     for updates in ("gradient", "one_shot"):
         config = make_config("propagation.warmup=3", "propagation.multiplier_start=2")
         config.propagation.updates = updates
@@ -171,8 +181,8 @@ def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
 
 @pytest.mark.parametrize("source", ["transition", "state"])
 def test_unsupervised_states_feel_the_constraints_alone(
-    source, make_config, make_batch, make_learner
-):
+    source: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     words = ("layers=2", "state=[3]", "propagation.multiplier_start=1", f"readout.source={source}")
     gradients = {}
@@ -197,7 +207,9 @@ def test_unsupervised_states_feel_the_constraints_alone(
 
 
 @pytest.mark.parametrize("updates", ["gradient", "one_shot"])
-def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batch, make_learner):
+def test_test_graphs_have_no_part_in_the_weights(
+    updates: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Other test features, other test states: and the same weights to the last bit."""
     train, weights, states = make_batch(), [], []
     for seed in (5, 6):
@@ -215,7 +227,9 @@ def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batc
     assert all(bool((x != 0).any()) for x in states), "the states of test nodes do follow"
 
 
-def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, make_tasks):
+def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """Transductive: other targets of nodes that are only scored change nothing in training."""
     config = make_config("dataset=karate", "protocol.supervised_per_class=2", "epochs=4")
     (task,) = make_tasks(config)
@@ -236,8 +250,12 @@ def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, m
 @pytest.mark.parametrize("aggregator", ["sum", "gcn", "diffusion"])
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point"])
 def test_the_bound_on_the_gain_holds_through_training_and_leaves_the_rest_alone(
-    propagation, aggregator, make_config, make_batch, make_learner
-):
+    propagation: str,
+    aggregator: str,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch()
     words = f"propagation={propagation}", f"aggregator={aggregator}", "lr.theta=0.5"
     learner = make_learner(make_config(*words, "propagation.gain=0.3"), train=batch)
@@ -254,8 +272,8 @@ def test_the_bound_on_the_gain_holds_through_training_and_leaves_the_rest_alone(
 
 
 def test_the_bound_leaves_diverged_weights_to_the_watch_on_the_lagrangian(
-    make_config, make_batch, make_learner
-):
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     learner = make_learner(make_config("propagation.gain=0.9"), train=batch)
     with torch.no_grad():
@@ -263,7 +281,9 @@ def test_the_bound_leaves_diverged_weights_to_the_watch_on_the_lagrangian(
     assert not math.isfinite(float(learner.train_epoch(1, batch)["train/lagrangian"]))
 
 
-def test_the_gain_penalty_lowers_the_gain(make_config, make_batch, make_learner):
+def test_the_gain_penalty_lowers_the_gain(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch, gains = make_batch((6, 7)), {}
     for gain in ("null", "0.3"):
         config = make_config(
@@ -283,7 +303,9 @@ def test_the_gain_penalty_lowers_the_gain(make_config, make_batch, make_learner)
 
 
 @pytest.mark.parametrize("rule", ["gradient", "one_shot", "fixed_point"])
-def test_theta_feels_the_gain_penalty(rule, make_config, make_batch, make_learner):
+def test_theta_feels_the_gain_penalty(
+    rule: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """What the penalty adds to the gradient of theta, against its finite difference."""
     batch, gradients = make_batch((6, 7)), {}
     propagation = "fixed_point" if rule == "fixed_point" else "lagrangian"
@@ -331,7 +353,9 @@ def test_theta_feels_the_gain_penalty(rule, make_config, make_batch, make_learne
     assert added == pytest.approx(slope, rel=1e-4)
 
 
-def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner):
+def test_the_gain_is_that_of_the_jacobian(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Power iteration against the spectral radius of every graph's dense Jacobian."""
     batch = make_batch((5, 7), seed=3)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[2]")
@@ -354,7 +378,9 @@ def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner)
         assert float(gain[graph]) == pytest.approx(float(dominant.abs()), rel=1e-3)
 
 
-def test_karate_is_separated_in_two_dimensions(make_config, make_tasks):
+def test_karate_is_separated_in_two_dimensions(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """The shipped recipe: three layers, the last state in the plane, the members told apart.
 
     All 34 of them as a rule; from one rounding to another, one or two may be missing.
@@ -369,7 +395,7 @@ def test_karate_is_separated_in_two_dimensions(make_config, make_tasks):
     assert (RunFolder(task.run).unit(task.unit.name) / "states.npz").is_file()
 
 
-def test_generated_datasets_are_made_anew_for_every_seed(make_config):
+def test_generated_datasets_are_made_anew_for_every_seed(make_config: MakeConfig) -> None:
     config = make_config("dataset=clique", "dataset.graphs=3", "protocol.seeds=3", "seed=5")
     folds = make_folds(config)
     assert [f.unit.name for f in folds] == [f"fold-00-seed-{k}" for k in range(3)]

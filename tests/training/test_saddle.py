@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lpgnn_cli.config.model import FixedPointConfig
+from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation.fixed_point import FixedPoint
@@ -16,6 +17,8 @@ from lpgnn_cli.propagation.one_shot import OneShot
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.saddle import constraint_term
 from lpgnn_cli.propagation.solvers import residuals
+
+from .conftest import MakeBatch, MakeConfig, MakeLearner
 
 EXACT = FixedPointConfig(
     name="fixed_point",
@@ -35,7 +38,9 @@ EXACT = FixedPointConfig(
 
 
 @pytest.mark.parametrize("rho", [0.0, 1.0])
-def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config):
+def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(
+    rho, make_config: MakeConfig
+) -> None:
     """min |x - a|^2 / 2  subject to  x = M x + c: both conditions are linear systems."""
     config = make_config("optim=sgd", "g=lin")
     torch.manual_seed(0)
@@ -64,7 +69,9 @@ def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config
     assert float((x - (m @ x + c)).detach().abs().max()) < 1e-6
 
 
-def test_weight_decay_is_for_theta_alone(make_config, make_batch, make_learner):
+def test_weight_decay_is_for_theta_alone(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     learner = make_learner(make_config("optim.weight_decay=0.1"), train=make_batch())
     propagation = learner.propagation
     assert propagation.theta.param_groups[0]["weight_decay"] == 0.1
@@ -87,8 +94,12 @@ CASES = {
 @pytest.mark.parametrize("level", ["graph", "node"])
 @pytest.mark.parametrize("case", CASES)
 def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
-    case, level, make_config, make_batch, make_learner
-):
+    case: str,
+    level: TargetLevel,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch(level=level)
     config = make_config(
         "aggregator=avg",
@@ -150,7 +161,9 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     torch.testing.assert_close(found, adjoint, rtol=1e-7, atol=1e-9)
 
 
-def test_one_shot_states_never_see_a_label(make_config, make_batch, make_learner):
+def test_one_shot_states_never_see_a_label(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Other targets, the same weights: other multipliers, but the same states."""
     config = make_config("aggregator=avg", "state=[3]", "propagation.updates=one_shot")
     ends = []
@@ -167,8 +180,8 @@ def test_one_shot_states_never_see_a_label(make_config, make_batch, make_learner
 
 
 def test_gradient_training_of_a_network_satisfies_its_constraints(
-    make_config, make_batch, make_learner
-):
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """The whole saddle-point search: violation falls by far and the loss with it."""
     batch = make_batch((5, 6, 4, 7), seed=2)
     config = make_config(
