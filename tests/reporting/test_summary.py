@@ -1,23 +1,29 @@
+from __future__ import annotations
+
 import csv
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lpgnn_cli.reporting.summary import summarise
-from lpgnn_cli.runfolder import Rule
+from lpgnn_cli.runfolder import Rule, RunFolder
 from lpgnn_cli.runsummary import RunSummary
 
+from .conftest import MakeRun
 
-def read_csv(path: Path):
+
+def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def stored(run):
+def stored(run: RunFolder) -> dict[str, Any]:
     """summary.json as it is on disk: its names are a contract."""
     summary = summarise(run)
-    written = json.loads(run.summary_path.read_text())
+    written: dict[str, Any] = json.loads(run.summary_path.read_text())
     assert written == summary.to_dict()
     assert RunSummary.read(run) == summary
     return written
@@ -92,7 +98,7 @@ def test_all_nodes_supervised_reports_train_accuracy_and_says_so(make_run: MakeR
 
 def test_a_test_part_that_is_the_training_part_is_not_reported_as_a_test(make_run: MakeRun) -> None:
     columns = {"train/accuracy": [0.3, 0.9], "test/accuracy": [0.4, 1.0]}
-    protocol = {"name": "transductive", "supervised_per_class": None}
+    protocol: dict[str, object] = {"name": "transductive", "supervised_per_class": None}
     summary = stored(make_run([columns], config={"protocol": protocol}))
     assert summary["honest/rule"] == "train accuracy: all nodes are supervised"
     assert summary["cv/accuracy_mean"] == pytest.approx(0.9)

@@ -1,27 +1,32 @@
+from __future__ import annotations
+
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
-from lpgnn_cli.runfolder import Rule
+from lpgnn_cli.runfolder import Rule, RunFolder
+
+from .conftest import MakeRun
 
 SETTLED = {"converged": 1.0, "steps": 40.0}
 
 
-def closing(run, elapsed: float = 75.0):
+def closing(run: RunFolder, elapsed: float = 75.0) -> str:
     summarise(run)
     file = io.StringIO()
     closing_table(run, Console(file=file), elapsed)
     return file.getvalue()
 
 
-def line(text: str, label: str):
+def line(text: str, label: str) -> str:
     return next(row for row in text.splitlines() if row.startswith(label))
 
 
-def two_folds(make_run: MakeRun, **kwargs: Any):
+def two_folds(make_run: MakeRun, **kwargs: Any) -> RunFolder:
     return make_run(
         [
             {
@@ -187,11 +192,11 @@ def test_ascii_output_has_no_other_characters(make_run: MakeRun) -> None:
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
-def draw_on_terminal(run, width: int):
+def draw_on_terminal(run: RunFolder, width: int) -> str:
     summarise(run)
     file = Terminal()
     closing_table(run, Console(file=file, width=width), 1.0)
