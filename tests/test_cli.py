@@ -175,7 +175,7 @@ class FakeTrain:
 @pytest.fixture
 def fake_train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTrain:
     fake = FakeTrain(0.5)
-    monkeypatch.setitem(sys.modules, "lpgnn_cli.commands.train", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "lpgnn_cli.commands.train", fake)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LPGNN_RUNS", raising=False)
     return fake

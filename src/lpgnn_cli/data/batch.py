@@ -285,7 +285,9 @@ class GraphBatch:
         _require(bool((ptr.diff() > 0).all()), "every graph must have a node")
         _require(arcs.num_nodes == n and arcs.target.numel() == a, "arcs must be those of N nodes")
         for labels in (self.arc_in, self.arc_out):
-            _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
+            _require(
+                labels.shape[0] == a and labels.ndim == 2, "arc labels must be one row per arc"
+            )
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
             _require_nodes(arcs.source, n)
