@@ -32,7 +32,7 @@ def graphs(draw: st.DrawFn, level: TargetLevel | None = None) -> GraphBatch:
         target.append(first + torch.randint(0, size, (arcs,), generator=random))
     num_arcs = sum(s.numel() for s in source)
     levels: tuple[TargetLevel, ...] = ("graph", "node")
-    at = level or draw(st.sampled_from(levels))
+    at: TargetLevel = draw(st.sampled_from(levels)) if level is None else level
     items = len(sizes) if at == "graph" else int(ptr[-1])
     return GraphBatch.from_arcs(
         features=torch.randn(int(ptr[-1]), draw(st.integers(0, 3)), generator=random),

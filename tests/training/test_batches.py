@@ -10,10 +10,11 @@ import torch
 
 from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.propagation import Step
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.fit import UnitFit
 
-from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks
+from .conftest import Learner, MakeBatch, MakeConfig, MakeLearner, MakeTasks
 
 RULES = {
     "gradient": [],
@@ -24,12 +25,14 @@ RULES = {
 }
 
 
-def variables(learner: Any) -> list[torch.Tensor]:
-    held = learner.propagation.variables
+def variables(learner: Learner) -> list[torch.Tensor]:
+    held = learner.variables
     return [v.detach().clone() for v in (*held.states.values, *held.multipliers.values)]
 
 
-def shuffled(learner: Any, epoch: int, size: int, order: torch.Generator) -> dict[str, Any]:
+def shuffled(
+    learner: Learner, epoch: int, size: int, order: torch.Generator
+) -> dict[str, torch.Tensor]:
     return train_epoch(learner.propagation, epoch, learner.parts["train"], size, order)
 
 
@@ -104,7 +107,8 @@ def test_every_graph_is_trained_on_once_per_epoch(
     seen: list[int] = []
     step = learner.propagation.train_step
 
-    def watched(epoch: int, part: Part, graphs: torch.Tensor) -> Any:
+    def watched(epoch: int, part: Part, graphs: torch.Tensor | None = None) -> Step:
+        assert graphs is not None
         assert part.batch.num_graphs == len(graphs) <= 2
         expected = batch.subset(graphs)
         assert torch.equal(part.batch.features, expected.features)

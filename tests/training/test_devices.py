@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.training import execute
 from lpgnn_cli.training.device import autocast, check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
+from lpgnn_cli.training.fit import UnitFit
 from lpgnn_cli.training.parts import place
 
 from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch):
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """As if there were so many CUDA devices."""
 
     def pretend(count: int) -> None:
@@ -30,21 +32,25 @@ def gpus(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def metal(monkeypatch: pytest.MonkeyPatch):
+def metal(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     def pretend(there: bool) -> None:
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: there)
 
     return pretend
 
 
-def test_auto_takes_the_best_there_is(gpus: None, metal: None) -> None:
+def test_auto_takes_the_best_there_is(
+    gpus: Callable[[int], None], metal: Callable[[bool], None]
+) -> None:
     for count, mps, expected in ((2, True, "cuda"), (0, True, "mps"), (0, False, "cpu")):
         gpus(count)
         metal(mps)
         assert resolve_device("auto") == torch.device(expected)
 
 
-def test_a_device_that_is_not_there_is_refused(gpus: None, metal: None) -> None:
+def test_a_device_that_is_not_there_is_refused(
+    gpus: Callable[[int], None], metal: Callable[[bool], None]
+) -> None:
     gpus(0)
     metal(False)
     for name, sentence in {
@@ -107,18 +113,20 @@ def test_precision_is_that_of_the_tensors_or_of_autocast(
 
 
 def test_float64_trains_in_float64(make_config: MakeConfig, make_tasks: MakeTasks) -> None:
-    from lpgnn_cli.training.fit import UnitFit
-
     config = make_config("dataset=clique", "dataset.graphs=4", "precision=float64", "epochs=1")
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     assert {p.dtype for p in fit.propagation.network.parameters()} == {torch.float64}
+    assert isinstance(fit.propagation, Lagrangian)
     assert {x.dtype for x in fit.propagation.states_of("train")} == {torch.float64}
     fit.propagation.train_step(1, fit.parts["train"])
 
 
 def test_one_fold_runs_on_each_gpu(
-    gpus: None, monkeypatch: pytest.MonkeyPatch, make_config: MakeConfig, make_tasks: MakeTasks
+    gpus: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    make_config: MakeConfig,
+    make_tasks: MakeTasks,
 ) -> None:
     gpus(3)
     cuda, second, cpu = map(torch.device, ("cuda", "cuda:1", "cpu"))
@@ -176,7 +184,7 @@ PATHS = {
 @pytest.mark.parametrize("level", ["graph", "node"])
 @pytest.mark.parametrize("path", PATHS)
 def test_no_path_assumes_a_cpu(
-    path: Path,
+    path: str,
     level: TargetLevel,
     make_config: MakeConfig,
     make_batch: MakeBatch,

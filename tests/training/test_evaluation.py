@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation import Outcome
@@ -26,17 +28,17 @@ RESIDUALS = [
 ]
 
 
-def evaluated(part, scores, residuals):
+def evaluated(part: Part, scores: Tensor, residuals: list[Tensor]) -> Evaluation:
     return Evaluation(part, Outcome(states=[], transits=[], scores=scores, residuals=residuals))
 
 
 @pytest.fixture
-def graphs(make_batch: MakeBatch):
+def graphs(make_batch: MakeBatch) -> GraphBatch:
     """Two graphs of three and two nodes with targets 0 and 1."""
     return make_batch((3, 2))
 
 
-def test_metrics_of_graphs(graphs) -> None:
+def test_metrics_of_graphs(graphs: GraphBatch) -> None:
     scores = torch.tensor([[2.0, 0.0], [1.0, 1.0 - 1e-3]])
     metrics = evaluated(Part(graphs), scores, RESIDUALS).metrics("test")
     losses = [math.log1p(math.exp(-2.0)), math.log(1 + math.exp(1e-3))]
@@ -61,7 +63,7 @@ def test_only_scored_nodes_count(make_batch: MakeBatch) -> None:
     assert float(supervised_loss(part, scores, "sum")) == pytest.approx(sum(losses), rel=1e-6)
 
 
-def test_violation_of_each_graph(graphs) -> None:
+def test_violation_of_each_graph(graphs: GraphBatch) -> None:
     """The mean over its nodes and all their dimensions in all layers."""
     expected = [(0.1 + 0.3 + 1.0 + 0.2 + 0.4 + 2.0) / 9, (0.6 + 0.5) / 6]
     assert graph_violation(RESIDUALS, graphs).tolist() == pytest.approx(expected)
@@ -72,12 +74,12 @@ def test_no_residuals_no_violation() -> None:
     assert to_floats({}) == {}
 
 
-def read(path: Path):
+def read(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_predictions_of_graphs(graphs, tmp_path: Path) -> None:
+def test_predictions_of_graphs(graphs: GraphBatch, tmp_path: Path) -> None:
     scores = torch.tensor([[2.0, 0.0], [1.0, 0.0]])
     write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), scores, RESIDUALS))
     first, second = read(tmp_path / "p.csv")
@@ -104,7 +106,7 @@ def test_predictions_of_scored_nodes(make_batch: MakeBatch, tmp_path: Path) -> N
     assert [float(r["violation"]) for r in rows] == pytest.approx([0.0, 0.2 / 3])
 
 
-def test_predictions_without_constraints(graphs, tmp_path: Path) -> None:
+def test_predictions_without_constraints(graphs: GraphBatch, tmp_path: Path) -> None:
     write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), torch.zeros(2, 2), []))
     assert [r["violation"] for r in read(tmp_path / "p.csv")] == ["0.0", "0.0"]
 

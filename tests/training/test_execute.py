@@ -19,13 +19,16 @@ import torch
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.splits import Split
 from lpgnn_cli.propagation import Step
+from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.run import verdict
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
     FINISHED,
     INTERRUPTED,
+    Rule,
     RunFolder,
     Unit,
     UnitResult,
@@ -34,6 +37,7 @@ from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 
+from ..conftest import present
 from .conftest import MakeConfig, MakeTasks
 
 CLIQUE = (
@@ -69,14 +73,14 @@ def rows(task: UnitTask) -> list[dict[str, float]]:
     return [{k: v for k, v in row.items() if k != "time"} for row in read]
 
 
-class ExitsHard:
+class ExitsHard(Split):
     """Ends the process that unpickles it, without a word."""
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
         return os._exit, (7,)
 
 
-class TakesLong:
+class TakesLong(Split):
     """Keeps the process that unpickles it from getting on."""
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
@@ -92,9 +96,9 @@ def test_side_by_side_gives_what_one_after_another_gives(
     expected = execute(in_turn, 1, [watchers[0]])
     found = execute(side_by_side, 2, [watchers[1]])
     assert [r.unit for r in found] == [t.unit.name for t in side_by_side]
-    for mine, theirs in zip(found, expected, strict=True):
-        assert replace(mine, seconds=0) == replace(theirs, seconds=0)
-        assert mine.state == FINISHED
+    for result, other in zip(found, expected, strict=True):
+        assert replace(result, seconds=0) == replace(other, seconds=0)
+        assert result.state == FINISHED
     for mine, theirs in zip(side_by_side, in_turn, strict=True):
         assert rows(mine) == rows(theirs)
         assert len(rows(mine)) == 6
@@ -104,7 +108,7 @@ def test_side_by_side_gives_what_one_after_another_gives(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_unit_that_raises_leaves_the_others_alone(
-    workers: int | str, make_config: MakeConfig, make_tasks: MakeTasks
+    workers: int, make_config: MakeConfig, make_tasks: MakeTasks
 ) -> None:
     tasks = make_tasks(make_config(*FOUR, "epochs=2"))
     broken = replace(tasks[1].split, train=torch.tensor([10**6]))
@@ -126,7 +130,8 @@ def test_a_process_that_dies_leaves_the_others_alone(
 ) -> None:
     """One ends before it trains, one is killed in its second epoch."""
     tasks = make_tasks(make_config(*FOUR, "epochs=60"))
-    tasks[0] = replace(tasks[0], split=ExitsHard())
+    killed = 1
+    tasks[0] = replace(tasks[0], split=ExitsHard(**vars(tasks[0].split)))
 
     class Killer(Watcher):
         def epoch_done(self, unit: str, epoch: int, metrics: Mapping[str, float]) -> None:
@@ -134,14 +139,13 @@ def test_a_process_that_dies_leaves_the_others_alone(
             if (unit, epoch) == ("fold-01", 2):
                 # The children in the order of their start; that of fold-00 is gone already.
                 children = sorted(multiprocessing.active_children(), key=lambda c: c._identity)
-                os.kill(children[killed].pid, signal.SIGKILL)
+                os.kill(present(children[killed].pid), signal.SIGKILL)
 
         def unit_ended(self, unit: str, result: UnitResult) -> None:
             nonlocal killed
             super().unit_ended(unit, result)
             killed = 0 if unit == "fold-00" else killed
 
-    killed = 1
     watcher = Killer()
     results = execute(tasks, 2, [watcher])
     assert [r.state for r in results] == [FAILED, FAILED, FINISHED, FINISHED]
@@ -156,7 +160,7 @@ def test_a_stop_reaches_units_that_have_not_begun(
 ) -> None:
     """One trains, one is still being set up, two wait."""
     tasks = make_tasks(make_config(*FOUR, "epochs=200000"))
-    tasks[1] = replace(tasks[1], split=TakesLong())
+    tasks[1] = replace(tasks[1], split=TakesLong(**vars(tasks[1].split)))
     stop = StopFlag()
 
     class Impatient(Watcher):
@@ -172,7 +176,7 @@ def test_a_stop_reaches_units_that_have_not_begun(
 
 def test_the_verdict_on_a_run_is_that_of_its_worst_unit() -> None:
     def unit(state: str) -> UnitResult:
-        return UnitResult(f"unit-{state}", state, 1, 1, "", {}, 0.0, reason="why")
+        return UnitResult(f"unit-{state}", state, 1, 1, Rule.LAST_EPOCH, {}, 0.0, reason="why")
 
     finished, diverged, failed, stopped = map(unit, (FINISHED, DIVERGED, FAILED, INTERRUPTED))
     assert verdict([], 0, "stop") == (FINISHED, "")
@@ -217,7 +221,7 @@ def interrupted(runs: Path, *words: str, workers: int, rows: int = 4) -> tuple[P
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_saves_and_the_resumed_run_equals_an_uninterrupted_one(
-    workers: int | str, runs: Path, make_config: MakeConfig, make_tasks: MakeTasks
+    workers: int, runs: Path, make_config: MakeConfig, make_tasks: MakeTasks
 ) -> None:
     words = (
         *CLIQUE,
@@ -263,7 +267,7 @@ HUGE = "lr={theta:1e12,state:1e3,multiplier:1e3}"
     [("stop", [DIVERGED]), ("skip_fold", [DIVERGED] * 4)],
 )
 def test_a_diverging_unit_says_where_and_stops_or_is_skipped(
-    on_divergence: str, states, make_config: MakeConfig, make_tasks: MakeTasks
+    on_divergence: str, states: list[str], make_config: MakeConfig, make_tasks: MakeTasks
 ) -> None:
     config = make_config(*EXPLODES, HUGE, "layers=2", f"on_divergence={on_divergence}")
     results = execute(make_tasks(config), 1, [])
@@ -295,7 +299,7 @@ def poisoned(task: UnitTask, after: int) -> UnitFit:
     fit = UnitFit(task)
     train_step = fit.propagation.train_step
 
-    def poison(epoch: int, part: Part, graphs: torch.Tensor | None) -> Step:
+    def poison(epoch: int, part: Part, graphs: torch.Tensor | None = None) -> Step:
         if epoch > after:
             poisoned = torch.full_like(part.batch.features, torch.nan)
             part = replace(part, batch=part.batch.with_features(poisoned))
@@ -343,8 +347,9 @@ def test_halving_the_learning_rates_recovers(
     assert (result.state, result.epochs) == (FINISHED, 6)
     assert fit.progress.halvings >= 1
     assert fit.progress.lr_scale == 0.5**fit.progress.halvings
+    assert isinstance(fit.propagation, Lagrangian)
     for optimiser in (fit.propagation.theta, fit.propagation.variables.states.optimiser):
-        assert optimiser.param_groups[0]["lr"] == fit.progress.lr_scale
+        assert present(optimiser).param_groups[0]["lr"] == fit.progress.lr_scale
     assert [row["epoch"] for row in rows(task)] == list(range(1, 7))
 
 

@@ -7,13 +7,17 @@ import math
 import pytest
 import torch
 
+from lpgnn_cli.config.model import ContractiveConfig
+from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.gain import Gain
+from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.propagation.solvers import residuals
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.training.experiment import make_folds
 from lpgnn_cli.training.fit import UnitFit
 
-from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks
+from ..conftest import present
+from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks, h_of
 
 NETWORKS = {
     "LP-GNN": ("lagrangian", "sum"),
@@ -79,7 +83,7 @@ def test_layers_have_their_own_sizes_states_and_figures(
     per_layer = {name for name in figures if "/layer" in name}
     assert learner.network.readout.mlp.first.in_features == 11
     if propagation == "lagrangian":
-        variables = learner.propagation.variables
+        variables = learner.variables
         assert [x.shape[1] for x in variables.states.values] == [5, 4, 2]
         assert [m.shape[1] for m in variables.multipliers.values] == [1, 1, 1]
         norms = [float(figures[f"train/layer{k}/multiplier_norm"]) for k in range(3)]
@@ -106,9 +110,9 @@ def test_what_a_layer_hands_up(
         torch.testing.assert_close(lower, first(x[0], batch.features, batch))
         torch.testing.assert_close(upper, second(x[1], label, batch))
         upper.sum().backward()
-        found[hand_up] = first.h.first.weight.grad
+        found[hand_up] = h_of(first).first.weight.grad
     assert found["state"] is None
-    assert float(found["transition"].abs().max()) > 0
+    assert float(present(found["transition"]).abs().max()) > 0
 
 
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
@@ -161,12 +165,12 @@ def test_warm_up_moves_the_states_alone(
     make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
 ) -> None:
     for updates in ("gradient", "one_shot"):
-        config = make_config("propagation.warmup=3", "propagation.multiplier_start=2")
-        config.propagation.updates = updates
+        words = "propagation.warmup=3", "propagation.multiplier_start=2"
+        config = make_config(*words, f"propagation.updates={updates}")
         batch = make_batch()
         learner = make_learner(config, train=batch)
         theta = {n: p.detach().clone() for n, p in learner.network.named_parameters()}
-        variables = learner.propagation.variables
+        variables = learner.variables
         multipliers = variables.multipliers.values[0].detach().clone()
         for epoch in (1, 2, 3):
             before = variables.states.values[0].detach().clone()
@@ -189,18 +193,20 @@ def test_unsupervised_states_feel_the_constraints_alone(
     for supervised in ("true", "false"):
         config = make_config(*words, f"propagation.supervise_states={supervised}")
         learner = make_learner(config, train=batch)
-        x = learner.propagation.variables.states.values
+        x = learner.variables.states.values
         torch.manual_seed(2)
         with torch.no_grad():
             for state in x:
                 state.normal_()
         r = residuals(x, learner.propagation.transit(x, batch))
-        alone = torch.autograd.grad(sum(d.square().sum() for d in r), x)
+        alone = torch.autograd.grad(torch.stack([d.square().sum() for d in r]).sum(), x)
         learner.train_epoch(1, batch)
-        same = [torch.allclose(s.grad, g, rtol=1e-9) for s, g in zip(x, alone, strict=True)]
+        same = [
+            torch.allclose(present(s.grad), g, rtol=1e-9) for s, g in zip(x, alone, strict=True)
+        ]
         assert same[-1] == (supervised == "false")
         assert all(same) == (supervised == "false")
-        gradients[supervised] = [p.grad.clone() for p in learner.network.parameters()]
+        gradients[supervised] = [present(p.grad).clone() for p in learner.network.parameters()]
     # Theta learns from the loss all the same.
     for mine, theirs in zip(*gradients.values(), strict=True):
         torch.testing.assert_close(mine, theirs)
@@ -221,7 +227,7 @@ def test_test_graphs_have_no_part_in_the_weights(
             learner.follow("test")
             learner.evaluate("test").metrics("test")
         weights.append(torch.cat([p.detach().flatten() for p in learner.network.parameters()]))
-        states.append(learner.propagation.states_of("test")[0].detach())
+        states.append(learner.lagrangian.states_of("test")[0].detach())
     assert torch.equal(*weights)
     assert not torch.equal(*states)
     assert all(bool((x != 0).any()) for x in states), "the states of test nodes do follow"
@@ -240,6 +246,7 @@ def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(
         batch.targets[task.split.test] = (batch.targets[task.split.test] + shift) % 4
         for epoch in range(1, 5):
             fit.propagation.train_step(epoch, fit.parts["train"])
+        assert isinstance(fit.propagation, Lagrangian)
         learners.append(fit.propagation)
         assert not fit.propagation.followers, "one graph has its states once"
     mine, theirs = (list(learner.network.parameters()) for learner in learners)
@@ -259,12 +266,12 @@ def test_the_bound_on_the_gain_holds_through_training_and_leaves_the_rest_alone(
     batch = make_batch()
     words = f"propagation={propagation}", f"aggregator={aggregator}", "lr.theta=0.5"
     learner = make_learner(make_config(*words, "propagation.gain=0.3"), train=batch)
-    transition = learner.network.transitions[0]
+    (transition,) = learner.network.transitions
     others = [p.detach().clone() for p in learner.network.readout.parameters()]
     allowed = []
     for epoch in range(1, 5):
         learner.train_epoch(epoch, batch)
-        allowed.append(float(transition.state_gain().detach()))
+        allowed.append(float(present(transition.state_gain()).detach()))
         assert allowed[-1] <= 0.3 * (1 + 1e-9)
     assert max(allowed) > 0.29, "rescaled, not zeroed"
     pairs = zip(others, learner.network.readout.parameters(), strict=True)
@@ -277,7 +284,8 @@ def test_the_bound_leaves_diverged_weights_to_the_watch_on_the_lagrangian(
     batch = make_batch()
     learner = make_learner(make_config("propagation.gain=0.9"), train=batch)
     with torch.no_grad():
-        learner.network.transitions[0].h.first.weight.fill_(math.inf)
+        (transition,) = learner.network.transitions
+        h_of(transition).first.weight.fill_(math.inf)
     assert not math.isfinite(float(learner.train_epoch(1, batch)["train/lagrangian"]))
 
 
@@ -310,31 +318,33 @@ def test_theta_feels_the_gain_penalty(
     batch, gradients = make_batch((6, 7)), {}
     propagation = "fixed_point" if rule == "fixed_point" else "lagrangian"
     held = "propagation.gain_held_by=penalty"
-    config = make_config(f"propagation={propagation}", held, "state=[4]")
+    updates = ["propagation.updates=one_shot"] if rule == "one_shot" else []
+    config = make_config(f"propagation={propagation}", held, "state=[4]", *updates)
+    assert isinstance(config.propagation, ContractiveConfig)
     config.propagation.gain = 0.1
-    if rule == "one_shot":
-        config.propagation.updates = "one_shot"
     for strength in (0.0, 10.0):
         config.propagation.gain_penalty = strength
         learner = make_learner(config, train=batch)
         learner.propagation.step_theta = lambda: None
-        probes = [p.clone() for p in learner.propagation.bound.gain.probes]
+        bound = present(learner.propagation.bound)
+        probes = [p.clone() for p in present(bound.gain).probes]
         if rule == "fixed_point":
+            assert isinstance(learner.propagation, FixedPoint)
             states = [x.detach().clone() for x in learner.propagation.propagate(batch)[0]]
         else:
             torch.manual_seed(4)
             with torch.no_grad():
-                learner.propagation.variables.states.values[0].normal_()
-            states = [x.detach().clone() for x in learner.propagation.states_of("train")]
+                learner.variables.states.values[0].normal_()
+            states = [x.detach().clone() for x in learner.lagrangian.states_of("train")]
         learner.train_epoch(1, batch)
-        gradients[strength] = [p.grad.clone() for p in learner.network.parameters()]
+        gradients[strength] = [present(p.grad).clone() for p in learner.network.parameters()]
 
     torch.manual_seed(5)
     parameters = list(learner.network.parameters())
     direction = [torch.randn_like(p) for p in parameters]
 
     def penalty(step: float) -> float:
-        learner.propagation.bound.load_state_dict({"probes": probes})
+        bound.load_state_dict({"probes": probes})
         with torch.no_grad():
             for parameter, along in zip(parameters, direction, strict=True):
                 parameter.add_(step * along)

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from lpgnn_cli.cli import main
+from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.metrics import ACCURACY
 from lpgnn_cli.run import compute
-from lpgnn_cli.runfolder import FINISHED, RunFolder
+from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.closing import score_part
 from lpgnn_cli.training.execute import execute
@@ -24,7 +25,7 @@ SMALL = ("dataset.graphs=8", "dataset.nodes=5", "state=[4]", "inference.steps=20
 CLIQUE = ("dataset=clique", *SMALL, "protocol=kfold", "protocol.folds=2", "epochs=6")
 
 
-def start(config):
+def start(config: TrainConfig) -> tuple[Experiment, RunFolder, RunRecord]:
     experiment = Experiment.prepare(config)
     folder, record = start_run(experiment)
     claim(folder, record)

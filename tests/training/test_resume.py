@@ -13,7 +13,10 @@ import torch
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.training import HoldoutConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.propagation.lagrangian import Lagrangian
+from lpgnn_cli.propagation.saddle import Saddle
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder, UnitResult
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
@@ -21,6 +24,7 @@ from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.experiment import reopen_run
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 
+from ..conftest import present
 from .conftest import MakeConfig, MakeTasks
 
 EPOCHS, STOP = 12, 7
@@ -162,6 +166,7 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     result = fit.fit(lambda *_: None, lambda: False)
+    assert isinstance(config.protocol, HoldoutConfig)
     history = rows(task)
     losses = [row["val/loss"] for row in history]
     accuracies = [row["val/accuracy"] for row in history]
@@ -180,7 +185,7 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_without_validation_the_last_epoch_counts_and_test_labels_choose_nothing_unless_asked(
-    wanted, make_config: MakeConfig, make_tasks: MakeTasks
+    wanted: bool, make_config: MakeConfig, make_tasks: MakeTasks
 ) -> None:
     words = "protocol=kfold", "protocol.folds=2", "epochs=6", f"keep_best_on_test={wanted}"
     task = make_tasks(make_config(*CLIQUE, *words))[0]
@@ -207,10 +212,14 @@ def test_learning_rates_decay_for_every_player(
     def report(epoch: int, metrics: dict[str, float]) -> None:
         propagation = fit.propagation
         theta.append(propagation.theta.param_groups[0]["lr"])
-        followers = [follower.rule.variables for follower in propagation.followers.values()]
-        for variables in (propagation.variables, *followers):
+        assert isinstance(propagation, Lagrangian)
+        held = [propagation.variables]
+        for follower in propagation.followers.values():
+            assert isinstance(follower.rule, Saddle)
+            held.append(follower.rule.variables)
+        for variables in held:
             for player in (variables.states, variables.multipliers):
-                states.append(player.optimiser.param_groups[0]["lr"])
+                states.append(present(player.optimiser).param_groups[0]["lr"])
 
     fit.fit(report, lambda: False)
     scales = [1, 1, 1, 0.5, 0.5, 0.5, 0.25]
