@@ -13,7 +13,7 @@ import torch
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import HoldoutConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.propagation.saddle import Saddle
@@ -166,7 +166,7 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     result = fit.fit(lambda *_: None, lambda: False)
-    assert isinstance(config.protocol, HoldoutConfig)
+    assert isinstance(config.protocol, ValidatedConfig)
     history = rows(task)
     losses = [row["val/loss"] for row in history]
     accuracies = [row["val/accuracy"] for row in history]
