@@ -35,7 +35,7 @@ Adjacency = npt.NDArray[np.bool_]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5, help="patterns to judge, one a seed")
+    parser.add_argument("--seeds", type=int, default=5, help="patterns to judge, one per seed")
     parser.add_argument("overrides", nargs="*", help="e.g. dataset.arc_probability=0.3")
     arguments = parser.parse_args()
     config = compose("train", ["dataset=subgraph", "recipe=none", *arguments.overrides]).dataset

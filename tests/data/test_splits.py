@@ -50,7 +50,7 @@ def transductive(supervised: int | None) -> TransductiveConfig:
 
 
 def graphs_of(targets: list[int], name: str = "sample") -> Dataset:
-    """One node a graph."""
+    """One node per graph."""
     n = len(targets)
     batch = GraphBatch.from_arcs(
         features=torch.zeros(n, 0),

@@ -1,4 +1,4 @@
-"""A sweep ends with everything that can be had, whatever happens to its jobs and to itself."""
+"""A sweep ends with everything that can be computed, whatever happens to its jobs and to itself."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_parent_children_and_complete_curves(make_trainer: MakeTrainer) -> None:
     assert parent.data.params["lr.multiplier"] == "null"
     assert parent.data.tags["dataset_fingerprint"] == "abc"
     assert parent.data.tags["honest/rule"] == "last epoch"
-    # The fake trainer finds from zero 5 percentage points less than it logs.
+    # The fake trainer finds from zero 5 percentage points below what it logs.
     means = [parent.data.metrics[f"{kind}/accuracy_mean"] for kind in ("honest", "persistent")]
     assert means[0] == pytest.approx(means[1] - 0.05)
     figures = children["fold-03"].data.metrics

@@ -257,7 +257,7 @@ class GraphBatch:
 
     def with_features(self, features: Tensor) -> GraphBatch:
         """The same graphs with other node features."""
-        assert features.shape[0] == self.num_nodes, "one row of features a node"
+        assert features.shape[0] == self.num_nodes, "one row of features per node"
         changed = replace(self, features=features)
         vars(changed)["distinct_arc_labels"] = self.distinct_arc_labels
         return changed
