@@ -20,7 +20,7 @@ from lpgnn_cli.config.check import check
 from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
-from lpgnn_cli.config.root import TrainConfig, register
+from lpgnn_cli.config.root import TrainConfig, not_for_users, register
 from lpgnn_cli.config.tracking import MlflowConfig
 from lpgnn_cli.credentials import keep
 from lpgnn_cli.errors import UserError
@@ -57,7 +57,9 @@ def load(
     """The composed config, Hydra's own part included."""
     words = list(overrides)
     try:
-        check_groups(loader, _parse(loader, words))
+        parsed = _parse(loader, words)
+        check_groups(loader, parsed)
+        _check_for_users(config_name, parsed)
         return loader.load_configuration(
             config_name, words, run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN
         )
@@ -111,6 +113,16 @@ def check_overrides(
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
         to_typed(without_hydra(composed))
+
+
+def _check_for_users(config_name: str, overrides: Sequence[Override]) -> None:
+    hidden = not_for_users(config_name)
+    for override in overrides:
+        if (override.key_or_group or "").split(".")[0] in hidden:
+            raise UserError(
+                f"lpgnn {config_name} has no setting {override.key_or_group}: "
+                "that of the trained network holds."
+            )
 
 
 def _parse(loader: ConfigLoader, overrides: Sequence[str]) -> list[Override]:

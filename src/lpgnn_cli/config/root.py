@@ -8,7 +8,7 @@ datasets come from the registry, and so do the options of plug-ins.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing import parent_process
 from typing import Any
@@ -73,7 +73,19 @@ class SweepConfig(TrainConfig):
 
 
 @dataclass
-class EvalConfig:
+class DatasetsChoose:
+    """The groups that datasets choose an option of, so that Hydra can compose datasets alone.
+
+    A network that is trained has its aggregator, and all items of a dataset are read whatever the
+    protocol.
+    """
+
+    aggregator: m.AggregatorConfig = setting(for_users=False)
+    protocol: t.ProtocolConfig = setting(for_users=False)
+
+
+@dataclass
+class EvalConfig(DatasetsChoose):
     """Everything `lpgnn eval` needs to know."""
 
     run: str = setting()
@@ -81,13 +93,22 @@ class EvalConfig:
     unit: str | None = setting()
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()
-    aggregator: m.AggregatorConfig = setting()
-    protocol: t.ProtocolConfig = setting()
     data: d.DataConfig = setting()
     tracking: k.TrackingConfig = setting()
     device: str = setting()
     threads: int | None = setting(low=1, high=1024)
     name: str | None = setting()
+
+
+# By the name of the command.
+ROOTS: dict[str, type] = {"train": TrainConfig, "sweep": SweepConfig, "eval": EvalConfig}
+
+
+def not_for_users(command: str) -> set[str]:
+    """The settings of a command that nobody can set."""
+    schema = ROOTS.get(command)
+    listed = fields(schema) if schema else ()
+    return {field.name for field in listed if not field.metadata.get("for_users", True)}
 
 
 # Of the groups that have no registry.
