@@ -11,6 +11,7 @@ from lpgnn_cli.config.model import ContractiveConfig
 from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.gain import Gain
 from lpgnn_cli.propagation.lagrangian import Lagrangian
+from lpgnn_cli.propagation.layers import Layers
 from lpgnn_cli.propagation.solvers import residuals
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.training.experiment import make_folds
@@ -415,3 +416,22 @@ def test_generated_datasets_are_made_anew_for_every_seed(make_config: MakeConfig
     folds = make_folds(config)
     assert len({id(f.dataset) for f in folds}) == 1
     assert len({f.unit.name for f in folds}) == 6
+
+
+def test_ordinary_layers_put_out_what_is_normalised_and_activated(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
+    """ReLU after normalisation, for the next layer as for f_r: as GIN has it."""
+    words = ("propagation=layers", "aggregator=gin", "layers=2", "state=[4]")
+    config = make_config(*words, "propagation.norm=batch", "propagation.activation=relu")
+    learner = make_learner(config, train=make_batch())
+    batch = learner.parts["train"].batch
+    learner.network.train()
+    assert isinstance(learner.propagation, Layers)
+    _, transits = learner.propagation.propagate(batch)
+    nothing = batch.features.new_zeros(batch.num_nodes, 0)
+    label = batch.features
+    for transition, found in zip(learner.network.transitions, transits, strict=True):
+        raw = transition(nothing, label, batch)
+        label = ((raw - raw.mean(0)) / (raw.var(0, correction=0) + 1e-5).sqrt()).relu()
+        torch.testing.assert_close(found, label)
