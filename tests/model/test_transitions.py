@@ -106,7 +106,8 @@ def test_gradients_for_states_labels_arc_labels_and_weights(
     def apply(x: Tensor, label: Tensor, arc_in: Tensor, arc_out: Tensor, *theta: Tensor) -> Tensor:
         named = dict(zip(parameters, theta, strict=True))
         inputs = (x, label, with_arc_labels(batch, arc_in, arc_out))
-        return functional_call(transition, named, inputs)
+        found: Tensor = functional_call(transition, named, inputs)
+        return found
 
     arguments = (states_of(batch), batch.features, batch.arc_in, batch.arc_out)
     tensors = [t.clone().requires_grad_() for t in (*arguments, *parameters.values())]
@@ -140,7 +141,7 @@ def test_factored_arc_mlp_matches_the_concatenation(
     arc_labels: int,
 ) -> None:
     batch = make_batch(arc_labels=arc_labels)
-    options = {"hidden": hidden, "own_state": own_state, "norm": norm}
+    options: dict[str, Any] = {"hidden": hidden, "own_state": own_state, "norm": norm}
     transition = build(name, batch, output_activation=output, **options)
     x = states_of(batch).requires_grad_()
     source, target = batch.arcs.source, batch.arcs.target
@@ -213,7 +214,8 @@ def gat_by_hand(t: Any, z: Tensor, batch: GraphBatch, v: int) -> Tensor:
         )
         alpha = torch.nn.functional.leaky_relu(scores, 0.2).softmax(dim=0)
         heads.append(sum(a * value[u][k] for a, (u, _) in zip(alpha, near, strict=True)))
-    return (sum(heads) / t.heads).tanh()
+    mean: Tensor = sum(heads) / t.heads
+    return mean.tanh()
 
 
 def filter_signal(t: Any, z: Tensor, batch: GraphBatch) -> Tensor:
@@ -254,7 +256,8 @@ def median_by_hand(t: Any, z: Tensor, batch: GraphBatch, v: int) -> Tensor:
 def mlp(h: Any, row: Tensor) -> Tensor:
     for linear in h.linears[:-1]:
         row = linear(row).tanh()
-    return h.linears[-1](row)
+    result: Tensor = h.linears[-1](row)
+    return result
 
 
 @pytest.mark.parametrize(
