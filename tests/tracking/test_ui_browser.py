@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ import pytest
 
 from lpgnn_cli.tracking.mirror import Mirror
 from lpgnn_cli.tracking.store import default_uri, open_client
+
+from ..conftest import present
+from .conftest import MakeTrainer
+from .fake_trainer import FakeTrainer
 
 pytestmark = [
     pytest.mark.ui,
@@ -39,7 +43,7 @@ SCREENSHOTS = Path(__file__).parents[2] / "test-artifacts"
 
 
 @pytest.fixture
-def dashboard(mirrored: Any) -> Iterator[str]:
+def dashboard(mirrored: FakeTrainer) -> Iterator[str]:
     """The address of a dashboard that `lpgnn ui` has started."""
     process = subprocess.Popen(
         [sys.executable, "-m", "lpgnn_cli", "ui"], stdout=subprocess.PIPE, text=True
@@ -71,7 +75,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def mirrored(make_trainer: Callable[..., Any], runs: Path, empty_store: Path) -> Any:
+def mirrored(make_trainer: MakeTrainer, runs: Path, empty_store: Path) -> FakeTrainer:
     """A run of ten folds in the store of the dashboard."""
     shutil.copy(empty_store, runs / "mlflow.db")
     trainer = make_trainer(name="ten-folds", units=10, epochs=20)
@@ -100,10 +104,10 @@ def keep_screenshot(browser: Any, name: str) -> None:
 
 
 def test_the_experiment_shows_the_parent_and_its_ten_folds(
-    mirrored: Any, dashboard: str, browser: Any
+    mirrored: FakeTrainer, dashboard: str, browser: Any
 ) -> None:
     client = open_client(default_uri())
-    experiment = client.get_experiment_by_name("lpgnn").experiment_id
+    experiment = present(client.get_experiment_by_name("lpgnn")).experiment_id
     (parent,) = client.search_runs([experiment], "tags.`mlflow.runName` = 'ten-folds'")
     folds = [f"fold-{i:02d}" for i in range(10)]
     try:
