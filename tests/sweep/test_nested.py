@@ -177,7 +177,7 @@ def plant(folder: Path) -> None:
     columns = {
         "A": [f"{2 * g + 1}, {2 * g + 2}\n{2 * g + 2}, {2 * g + 1}" for g in range(120)],
         "graph_indicator": [f"{g + 1}\n{g + 1}" for g in range(120)],
-        "graph_labels": classes,
+        "graph_labels": list(map(str, classes)),
         "node_labels": [f"{label}\n{label}" for label in labels],
         "node_attributes": [f"{leak}\n{leak}" for leak in leaks],
     }
