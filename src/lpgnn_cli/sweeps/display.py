@@ -95,7 +95,7 @@ class Monitor:
         return ", ".join(parts)
 
     def _left(self) -> float:
-        """Seconds until the end, if jobs go on ending as they have since the start; 0 if unknown."""
+        """Seconds until the end, if jobs go on ending as they have so far; 0 if unknown."""
         ended = self.board.of_state(FINISHED, FAILED, DIVERGED)
         own = sum(not view.found for view in ended)
         elapsed = time.monotonic() - self.started
