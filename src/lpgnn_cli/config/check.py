@@ -83,6 +83,9 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
         raise UserError(f"{key} must be a finite number, not {value}.")
     if isinstance(value, int) and abs(value) > MOST:
         raise UserError(f"{key} must be at most {MOST:,}, not {str(value)[:40]}.")
+    if limits is not None and not isinstance(value, int | float):
+        # An interpolation may bring anything where a list is declared.
+        raise UserError(f"{key} must be made of numbers, not of {str(value)[:40]!r}.")
     if limits is not None and not limits.admits(value):
         raise UserError(f"{key} must be {limits.missed_by(value)}, not {value:g}.")
     choices: Choices = metadata.get("choices", ())
