@@ -288,6 +288,19 @@ def test_pieces_are_all_graphs_once_and_never_too_many_nodes() -> None:
     assert len(list(pieces(Part(batch), 10_000))) == 1
 
 
+def test_a_run_is_known_by_its_name(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    np.savez("rings.npz", **rings(20))
+    new = ("dataset=graphs", "dataset.path=rings.npz")
+    first = train(runs, *GRAPHS, "dataset.path=rings.npz", "name=mine")
+    last = train(runs, *GRAPHS, "dataset.path=rings.npz", "name=mine", "seed=3")
+    predict("run=mine", *new)
+    predict(f"run={last}", *new, "output=last.csv")
+    predict(f"run={first.name}", *new, "output=first.csv")
+    assert read("predictions.csv") == read("last.csv") != read("first.csv")
+    assert main(["predict", "run=mien", *new]) == 2
+    assert "Did you mean mine?" in capfd.readouterr().err
+
+
 def test_python_and_the_command_agree(trained: Path) -> None:
     np.savez("new.npz", **without(rings(6, seed=2), "targets"))
     predict(f"run={trained}", "dataset=graphs", "dataset.path=new.npz")

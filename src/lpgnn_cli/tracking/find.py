@@ -13,6 +13,8 @@ from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_
 from lpgnn_cli.training.experiment import read_config
 
 MLFLOW_ID = re.compile("[0-9a-f]{32}")
+# What the folder of a run begins with.
+TIME = re.compile(r"^\d\d-\d\d-\d\d-")
 # What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
 BEST_OF_0_1 = "best.pt"
 
@@ -32,10 +34,7 @@ def find_checkpoints(
         path, own_unit = fetch_run(run, tracking_uri)
         unit = unit or own_unit
     if not path.exists():
-        raise UserError(
-            f"run={run}: there is no such run folder, checkpoint file, MLflow run id or model; "
-            "`lpgnn runs` lists the runs."
-        )
+        path = _named(run)
     folder = RunFolder.open(path)
     names = [u.name for u in folder.read_record().units]
     if unit is not None and unit not in names:
@@ -51,24 +50,30 @@ def find_checkpoints(
 
 
 def find_run(run: str, tracking_uri: str | None) -> RunFolder:
-    """The folder of a run by its path, the name of the folder, or its MLflow id."""
+    """The folder of a run by its path, its name, or its MLflow id."""
     path = Path(run)
     if path.is_dir():
         return RunFolder.open(path)
     if MLFLOW_ID.fullmatch(run):
         return RunFolder.open(fetch_run(run, tracking_uri, checkpoints=False)[0])
+    return RunFolder(_named(run))
+
+
+def _named(run: str) -> Path:
+    """The newest folder of that name, with or without the time that it begins with."""
     known = list(run_folders(runs_root()))
-    named = [folder for folder in known if folder.name == run]
-    if len(named) > 1:
-        places = " and ".join(str(folder) for folder in named[:3])
-        raise UserError(f"several runs are called {run}: {places}; give the path of one.")
+    named = [folder for folder in known if run in _names(folder)]
     if not named:
-        hint = did_you_mean(run, [folder.name for folder in known])
+        hint = did_you_mean(run, dict.fromkeys(n for folder in known for n in _names(folder)))
         raise UserError(
-            f"there is no run folder, run name or MLflow run id {run}. {hint} `lpgnn runs` lists "
-            "the runs."
+            f"{run}: there is no such run folder, run name, checkpoint file, MLflow run id or "
+            f"model. {hint} `lpgnn runs` lists the runs."
         )
-    return RunFolder(named[0])
+    return max(named, key=lambda folder: folder.relative_to(runs_root()).parts[1:])
+
+
+def _names(folder: Path) -> tuple[str, str]:
+    return TIME.sub("", folder.name), folder.name
 
 
 def _of_model(folder: Path, run: str, unit: str | None) -> list[Path]:
