@@ -43,11 +43,15 @@ class Readout(nn.Module):
         self.norm = normalisation(config.norm, read)
         # Without hidden layers there is no inside to drop from.
         self.dropout = nn.Dropout(0.0 if config.hidden else config.dropout)
-        self.mlp = MLP(
-            [read, *config.hidden, classes],
-            activation=config.activation,
-            dropout=config.dropout,
-            norm="none",
+        self.mlp = (
+            MLP(
+                [read, *config.hidden, classes],
+                activation=config.activation,
+                dropout=config.dropout,
+                norm="none",
+            )
+            if config.learnt
+            else nn.Identity()
         )
 
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
+from lpgnn_cli.model.mlp import MLP
 from lpgnn_cli.model.network import state_sizes
 from lpgnn_cli.propagation import Propagation
 
@@ -27,7 +28,7 @@ class StateSnapshots:
         self.every = max(1, config.epochs // FRAMES)
         self.last_epoch = config.epochs
         of_nodes = batch.target_level == "node" and batch.task == CLASSES
-        self.wanted = state_sizes(config)[-1] == 2 and of_nodes
+        self.wanted = state_sizes(config, batch.num_classes)[-1] == 2 and of_nodes
         self.epochs: list[int] = []
         self.states: list[Tensor] = []
         self.weights: list[Tensor] = []
@@ -39,7 +40,7 @@ class StateSnapshots:
         self.epochs.append(epoch)
         self.states.append(self._read().cpu())
         mlp = self.propagation.network.readout.mlp
-        if mlp.first is mlp.last:
+        if isinstance(mlp, MLP) and mlp.first is mlp.last:
             self.weights.append(mlp.last.weight.detach().cpu().clone())
             self.biases.append(mlp.last.bias.detach().cpu().clone())
 
