@@ -27,7 +27,8 @@ from lpgnn_cli.paper.nested import (
     read_sweeps,
     sweeps_in_folders,
 )
-from lpgnn_cli.paper.reference import Table, reference_tables
+from lpgnn_cli.paper.reach import draw_reach, reach_report
+from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
 from lpgnn_cli.paper.results import (
     RUNS,
     collect_runs,
@@ -44,6 +45,7 @@ from lpgnn_cli.sweeps.nested import NESTED
 FORMATS = ("table", "markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
+REACH = "reach"
 # What `table=` knows beside the paper's tables.
 OTHERS = (COMPARISONS, NESTED)
 
@@ -53,6 +55,8 @@ def main(argv: list[str]) -> int:
     words = _words(arguments)
     if words and words[0] == "collect":
         return _collect(arguments, words[1:])
+    if REACH in words and len(words) > 1:
+        raise UserError("reach is a report of its own: write `lpgnn report reach` alone.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         return _report(arguments, words, Path(scratch))
 
@@ -70,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="*",
         metavar="WHAT",
-        help="paper (all tables, the default), table=NAME (several may be given), or collect",
+        help="paper (all tables, the default), table=NAME (several may be given), reach (how far "
+        "labels travel, and what it costs), or collect",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -92,14 +97,15 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = list(arguments.what)
     for flag in ("runs", "store"):
         value = getattr(arguments, flag) or ""
-        if value in ("paper", "collect") or value.startswith("table="):
+        if value in ("paper", "collect", REACH) or value.startswith("table="):
             words.append(value)
             setattr(arguments, flag, "")
     return words
 
 
 def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:
-    tables, others = _tables(words)
+    reach = list(words) == [REACH]
+    tables, others = (list(reach_tables().values()), set[str]()) if reach else _tables(words)
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
@@ -110,8 +116,11 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
             return _deliver(nested_csv(sweeps), output)
         text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
         return _deliver(text, output)
-    report = write_report(findings, source, notes)
-    if NESTED in others or (sweeps and len(tables) == len(reference_tables())):
+    if reach:
+        report = reach_report(findings, source, notes)
+    else:
+        report = write_report(findings, source, notes)
+    if NESTED in others or (sweeps and not reach and len(tables) == len(reference_tables())):
         report.sections.append(nested_section(sweeps))
     if form == "table":
         return _print(report, output)
@@ -129,7 +138,7 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         elif key == "table" and equals:
             names += value.split(",")
         else:
-            raise UserError(f"{word} is not known here: write paper, table=NAME or collect.")
+            raise UserError(f"{word} is not known here: write paper, table=NAME, reach or collect.")
     wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
         hint = did_you_mean(wrong[0], [*known, *OTHERS])
@@ -185,6 +194,7 @@ def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Pa
     from lpgnn_cli.paper.html import html
 
     figures = draw_figures(findings, scratch / "figures")
+    figures |= draw_reach(findings, scratch / "figures")
     for section in report.sections:
         section.figures = figures.get(section.id, [])
     return html(report)

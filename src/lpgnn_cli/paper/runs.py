@@ -32,7 +32,8 @@ Curve = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class UnitScore:
-    """One unit: accuracies are fractions, NaN where there is none; `seed` counts from 0.
+    """One unit: accuracies (or what its run is judged by) are fractions, NaN where there is none;
+    `seed` counts from 0.
 
     `honest` and `best_epoch_from_zero` are of the test phase from zero; `best_epoch` and
     `per_fold_maximum` are of the curve of training, and `persistent` of its states at the honest
@@ -92,7 +93,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         record.state = folder.actual_state(record)
-        units = _read_units(folder.path / "folds.csv", int(config["seed"]))
+        units = _read_units(folder.path / "folds.csv", int(config["seed"]), summary.metric.name)
         units = with_figures_of_today(units, summary)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -144,7 +145,7 @@ def newest_match(runs: Sequence[PresetRun], presets: Sequence[Preset]) -> Preset
     return max(fitting, key=lambda run: run.record.started, default=None)
 
 
-def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
+def _read_units(path: Path, first_seed: int, metric: str) -> list[UnitScore]:
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -154,12 +155,12 @@ def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
                 fold=int(row["fold"]),
                 seed=int(row["seed"]) - first_seed,
                 finished=row["state"] == FINISHED,
-                best_epoch=_number(row.get("accuracy_at_cv_best", "")),
-                honest=_number(row.get("accuracy", "")),
-                persistent=_number(row.get("persistent_accuracy", "")),
-                best_epoch_from_zero=_number(row.get("accuracy_at_cv_best_from_zero", "")),
-                per_fold_maximum=_number(row.get("best_accuracy", "")),
-                train=_number(row.get("train_accuracy", "")),
+                best_epoch=_number(row.get(f"{metric}_at_cv_best", "")),
+                honest=_number(row.get(metric, "")),
+                persistent=_number(row.get(f"persistent_{metric}", "")),
+                best_epoch_from_zero=_number(row.get(f"{metric}_at_cv_best_from_zero", "")),
+                per_fold_maximum=_number(row.get(f"best_{metric}", "")),
+                train=_number(row.get(f"train_{metric}", "")),
                 violation=_number(row["violation_mean"]),
                 epochs=int(row["epochs"]),
                 seconds=_number(row["seconds"]),
