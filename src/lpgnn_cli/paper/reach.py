@@ -130,7 +130,8 @@ def draw_reach(findings: Sequence[Findings], folder: Path) -> dict[str, list[Fig
             panel.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=7)
             panel.minorticks_off()
         for panel in (cost, seconds):
-            panel.set_yscale("log")
+            if panel.lines:
+                panel.set_yscale("log")
         figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         figure.savefig(path)
     return {CHAINS: [Figure(path, CAPTION)]}
@@ -151,5 +152,6 @@ def _draw_row(
         passes.append(sum(evaluations(measured)))
         times.append(measured.seconds / len(measured.units))
     accuracy.errorbar(lengths, means, deviations, capsize=3, **look)
-    cost.plot(lengths, passes, **look)
+    if all(map(math.isfinite, passes)):
+        cost.plot(lengths, passes, **look)
     seconds.plot(lengths, times, **look)
