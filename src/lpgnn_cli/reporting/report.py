@@ -14,8 +14,10 @@ def write_report(run: RunFolder) -> None:
     record = run.read_record()
     table = closing_text(run, (record.ended or time.time()) - record.started)
     title, _, rest = table.partition("\n")
+    # The figures first: a page may show the first lines alone.
+    rest = "\n\n".join(reversed(rest.strip().split("\n\n")))
     pictures = [
         f"![{path.stem}](figures/{path.name})" for path in sorted(run.figures.glob("*.png"))
     ]
-    text = "\n\n".join([f"# {title}", f"```\n{rest.strip()}\n```", *pictures])
+    text = "\n\n".join([f"# {title}", f"```\n{rest}\n```", *pictures])
     write_atomically(run.path / "report.md", f"{text}\n")

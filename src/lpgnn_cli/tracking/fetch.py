@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
-from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
+from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG
 from lpgnn_cli.tracking.store import open_client, reading_store, resolve_uri
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

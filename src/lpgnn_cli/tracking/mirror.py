@@ -41,10 +41,11 @@ from lpgnn_cli.tracking.store import Store, one_line, open_store
 from lpgnn_cli.tracking.system import SystemMetrics
 from lpgnn_cli.tracking.table import GrowingTable
 from lpgnn_cli.tracking.thinning import Row, end_and_extremes, is_sent, stride
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 # What the names of a unit's metrics in the epoch of its result begin with.
 AT_SELECTED = "selected"
-RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
+RUN_TAG, PARENT_TAG = "lpgnn.run_id", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
 PARENT_FILES = (
     "config.yaml",
@@ -106,8 +107,7 @@ class Mirror:
                     self._in_doubt = False
                 one_pass.send()
                 if not ended and one_pass.settings.get("tracking.system_metrics") == "true":
-                    self._system = self._system or SystemMetrics()
-                    sender.metrics(state.parent.run_id, self._system.sample())
+                    self._send_system_metrics(sender, state.parent.run_id)
             except Exception as error:
                 self._in_doubt = True
                 state.state, state.reason = tracking_state.UNREACHABLE, one_line(error)
@@ -117,6 +117,12 @@ class Mirror:
             state.state, state.reason, state.complete = tracking_state.OK, "", ended
             tracking_state.write_state(self._run, state)
             return Sent(sender.metrics_sent, one_pass.artifacts_sent)
+
+    def _send_system_metrics(self, sender: Sender, run_id: str) -> None:
+        if self._system is None:
+            self._system = SystemMetrics()
+        else:
+            sender.metrics(run_id, self._system.sample())
 
 
 class _Pass:

@@ -25,6 +25,7 @@ from lpgnn_cli.version import __version__
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
+    from mlflow.tracking import MlflowClient
 
 LOADER = "lpgnn_cli.api.pyfunc"
 DATA = "data"
@@ -37,6 +38,19 @@ INPUTS = ("nodes", "edges", "links", "directed", "features", "source", "target",
 def find_networks(model: Path) -> list[Path]:
     """The checkpoints of a model folder, in the order of its units."""
     return sorted(model.glob(f"{DATA}/units/*/{MODEL}"))
+
+
+def model_location(client: MlflowClient, address: str) -> str:
+    """Where the files of `models:/<id>`, `models:/NAME/1` or `models:/NAME@ALIAS` are.
+
+    MLflow itself would ask whatever registry is its default, not the one of this client.
+    """
+    name = address.removeprefix("models:/")
+    if "@" in name:
+        return str(client.get_model_version_by_alias(*name.rsplit("@", 1)).source)
+    if "/" in name:
+        return str(client.get_model_version(*name.rsplit("/", 1)).source)
+    return str(client.get_logged_model(name).artifact_location)
 
 
 def wants_models(record: RunRecord, settings: Mapping[str, str]) -> bool:

@@ -68,7 +68,8 @@ def _is_synced(run: RunFolder, record: RunRecord, params: dict[str, str]) -> boo
 
 def parent_runs(client: MlflowClient) -> Iterator[Run]:
     """What lpgnn began in any experiment of the store; the units of a run are its children."""
-    from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+    from lpgnn_cli.tracking.mirror import RUN_TAG
+    from lpgnn_cli.tracking.view import UNIT_TAG
 
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     token: str | None = None

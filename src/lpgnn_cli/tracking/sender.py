@@ -8,18 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lpgnn_cli.tracking import bulk
 from lpgnn_cli.tracking.bulk import MetricPoint
 from lpgnn_cli.tracking.store import Store
 
-if TYPE_CHECKING:
-    from mlflow.entities.model_registry import ModelVersion
-
 METRICS_PER_BATCH = 1000
 SOURCE_TYPE = "lpgnn"
-DIGEST_LENGTH = 36
+# Of 36 at most, as many as MLflow shows in a table; the whole fingerprint is in the profile.
+DIGEST_LENGTH = 12
 PARAMS_PER_BATCH = 100
 PARAM_LENGTH = 6000
 TAG_LENGTH = 5000
@@ -140,7 +138,9 @@ class Sender:
         metrics = [Metric(*p, model_id, data.name, data.digest, run_id) for p in points]
         with self._store.writing():
             self._client.finalize_logged_model(model_id, "READY")
-            self._client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
+            known = self._client.get_run(run_id).outputs
+            if not known or model_id not in [m.model_id for m in known.model_outputs]:
+                self._client.log_outputs(run_id, [LoggedModelOutput(model_id, step=0)])
             self._client.log_batch(run_id, metrics=metrics[:METRICS_PER_BATCH], synchronous=True)
 
     def delete_model(self, model_id: str) -> None:
@@ -156,17 +156,16 @@ class Sender:
         with self._store.writing():
             with suppress(MlflowException):  # there is one of that name
                 self._client.create_registered_model(name)
+            # Not models:/<id>, which a local store looks up in whatever store is MLflow's default.
+            source = self._client.get_logged_model(model_id).artifact_location
             versions = self._client.search_model_versions(f"run_id = '{run_id}'")
-            known = [v for v in versions if (v.name, v.model_id) == (name, model_id)]
-            version = known[0] if known else self._new_version(name, run_id, model_id)
-            self._client.set_registered_model_alias(name, alias, version.version)
-
-    def _new_version(self, name: str, run_id: str, model_id: str) -> ModelVersion:
-        # Not models:/<id>, which a local store looks up in whatever store is MLflow's default.
-        source = self._client.get_logged_model(model_id).artifact_location
-        return self._client.create_model_version(
-            name, source, run_id, await_creation_for=0, model_id=model_id
-        )
+            known = [v.version for v in versions if (v.name, v.source) == (name, source)]
+            if not known:
+                made = self._client.create_model_version(
+                    name, source, run_id, await_creation_for=0, model_id=model_id
+                )
+                known.append(made.version)
+            self._client.set_registered_model_alias(name, alias, known[0])
 
     def status(self, run_id: str, status: str, end: int | None) -> None:
         with self._store.writing():
