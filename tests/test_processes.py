@@ -41,6 +41,9 @@ def die_in_a_message(send):
     connection.Connection._send = half
     send("x" * 1000)
 
+def environment_of(name, send):
+    return os.environ.get(name), os.getcwd()
+
 def raises(send):
     raise RuntimeError("a mistake in the task")
 
@@ -114,6 +117,21 @@ def test_a_lost_worker_is_known_by_its_exit_code(tasks: ModuleType) -> None:
     work = [tasks.die_in_a_message, tasks.raises, partial(tasks.count, 0)]
     found = {event.task: event for event in run(*work)}
     assert found == {0: Lost(0, -signal.SIGKILL), 1: Lost(1, 1), 2: Returned(2, 0)}
+
+
+def test_workers_have_the_surroundings_of_now(
+    tasks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of the moment when the fork server that all pools share was started."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("LPGNN_RUNS", name)
+        (event,) = run(partial(tasks.environment_of, "LPGNN_RUNS"))
+        assert event == Returned(0, (name, str(tmp_path / name)))
+    monkeypatch.delenv("LPGNN_RUNS")
+    (event,) = run(partial(tasks.environment_of, "LPGNN_RUNS"))
+    assert event == Returned(0, (None, str(tmp_path / "second")))
 
 
 def test_interrupted_workers_save_and_return(tasks: ModuleType, tmp_path: Path) -> None:

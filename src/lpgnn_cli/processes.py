@@ -18,7 +18,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -126,7 +126,9 @@ class ProcessPool(Generic[Slot]):
     def start(self, task: int, work: Callable[[Send], Any]) -> None:
         """Run `work` in a process; it is given a function that sends messages."""
         receiver, sender = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_work, args=(work, sender, self._lifeline))
+        process = self._context.Process(
+            target=_work, args=(work, sender, self._lifeline, dict(os.environ))
+        )
         if isinstance(self._context, ForkServerContext):
             with signals.blocked():  # which would have a new interpreter print a traceback
                 multiprocessing.forkserver.ensure_running()
@@ -182,8 +184,16 @@ class ProcessPool(Generic[Slot]):
                     process.join()
 
 
-def _work(work: Callable[[Send], Any], sender: Connection, lifeline: Connection) -> None:
+def _work(
+    work: Callable[[Send], Any],
+    sender: Connection,
+    lifeline: Connection,
+    environment: Mapping[str, str],
+) -> None:
     """A worker: one task, its messages and its result sent to the pool."""
+    # A fork server still has the environment in which it was started, maybe for another pool.
+    os.environ.clear()
+    os.environ.update(environment)
     # A terminal sends Ctrl-C to all processes; that of the pool alone decides what it means.
     signals.ignore((signal.SIGINT, signal.SIGHUP))
     signals.unblock()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lpgnn_cli.config.compose import compose, conf_dir, make_loader
+from lpgnn_cli.config.compose import compose, conf_dir, load, make_loader
 from lpgnn_cli.config.describe import describe, read_comments
 from lpgnn_cli.config.explain import groups, options
 from lpgnn_cli.config.root import schemas
+from lpgnn_cli.errors import UserError
 
 # Recipes and experiments set what is described elsewhere.
 FILES = sorted(
@@ -102,3 +103,14 @@ def test_help_lists_the_options_and_no_schemas(monkeypatch: pytest.MonkeyPatch) 
     assert "layers=4" in text
     assert "g.eps=0.01" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_what_datasets_choose_for_training_is_no_setting_of_eval() -> None:
+    shown = describe(LOADER, "eval", ["dataset=clique"], "eval", "score")
+    assert "dataset.graphs=" in shown
+    assert "protocol" not in shown.split("Settings")[0]
+    assert "protocol." not in shown
+    assert "aggregator" not in shown
+    for word in ("protocol=kfold", "aggregator.hidden=[3]", "aggregator=gin"):
+        with pytest.raises(UserError, match=f"eval has no setting {word.split('=')[0]}"):
+            load(LOADER, "eval", ["run=x", word])

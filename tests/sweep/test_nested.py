@@ -32,7 +32,6 @@ WORDS = (
     "epochs=3",
     "tracking=none",
     "device=cpu",
-    "hydra/launcher=basic",
     "lr.theta=1e-4,1e-1",
 )
 

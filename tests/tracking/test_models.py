@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import lpgnn_cli as lpgnn
+from lpgnn_cli.cli import main
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.node_link import from_node_link
 from lpgnn_cli.runfolder import MODEL, RunFolder
@@ -21,6 +21,9 @@ from lpgnn_cli.tracking.mirror import Mirror, Sent
 from lpgnn_cli.tracking.models import find_networks, model_location, registered_as, wants_models
 from lpgnn_cli.tracking.state import read_state, write_state
 from lpgnn_cli.tracking.store import open_client
+
+from ..conftest import present
+from .conftest import MakeTrainer
 
 SETTINGS = ("dataset=mutag", "protocol=kfold", "protocol.folds=3", "epochs=3", "figures=false")
 # Another process, which has MLflow and the model and nothing else of the run.
@@ -70,6 +73,17 @@ def test_a_registered_model_answers_in_another_process(trained: RunFolder) -> No
     assert of_example[0]["probabilities"] == pytest.approx(expected[0].tolist(), abs=1e-6)
 
 
+def test_lpgnn_predict_asks_the_model(trained: RunFolder, tmp_path: Path) -> None:
+    root = trained.path.parents[2]
+    words = ["predict", "dataset=mutag", f"tracking.uri=sqlite:///{root / 'mlflow.db'}"]
+    answers: list[str] = []
+    for run in ("models:/mutag@best", str(trained.path)):
+        target = tmp_path / f"{len(answers)}.csv"
+        assert main([*words, f"run={run}", f"output={target}"]) == 0
+        answers.append(target.read_text())
+    assert answers[0] == answers[1]
+
+
 def _batch(graph: dict[str, Any]) -> GraphBatch:
     return from_node_link([graph])
 
@@ -77,7 +91,7 @@ def _batch(graph: dict[str, Any]) -> GraphBatch:
 def test_every_unit_has_a_model_with_its_metrics(trained: RunFolder) -> None:
     root = trained.path.parents[2]
     client = open_client(f"sqlite:///{root / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("lpgnn").experiment_id
+    experiment = present(client.get_experiment_by_name("lpgnn")).experiment_id
     models = {m.source_run_id: m for m in client.search_logged_models([experiment])}
     runs = {run.info.run_id: run for run in client.search_runs([experiment])}
     assert models.keys() == runs.keys()
@@ -85,11 +99,12 @@ def test_every_unit_has_a_model_with_its_metrics(trained: RunFolder) -> None:
     for run_id, model in models.items():
         run = runs[run_id]
         assert model.status == "READY"
-        assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
-        linked = {metric.key: metric for metric in model.metrics}
+        (output,) = present(run.outputs).model_outputs
+        assert output.model_id == model.model_id
+        linked = {metric.key: metric for metric in present(model.metrics)}
         accuracy = linked.get("honest/accuracy") or linked["honest/accuracy_mean"]
         assert accuracy.value == run.data.metrics[accuracy.key]
-        assert fingerprint.startswith(accuracy.dataset_digest)
+        assert fingerprint.startswith(present(accuracy.dataset_digest))
         folder = Path(model.artifact_location.removeprefix("file://"))
         units = 3 if "lpgnn.unit" not in run.data.tags else 1
         assert len(find_networks(folder)) == units
@@ -99,20 +114,18 @@ def test_every_unit_has_a_model_with_its_metrics(trained: RunFolder) -> None:
 def test_data_and_split_are_inputs_with_our_fingerprints(trained: RunFolder) -> None:
     root, record = trained.path.parents[2], trained.read_record()
     client = open_client(f"sqlite:///{root / 'mlflow.db'}")
-    state = read_state(trained)
-    assert state
-    inputs = client.get_run(state.parent.run_id).inputs.dataset_inputs
+    state = present(read_state(trained))
+    inputs = present(client.get_run(state.parent.run_id).inputs).dataset_inputs
     data, split = (item.dataset for item in inputs)
     assert (data.name, split.name) == ("MUTAG", "MUTAG-kfold")
-    assert json.loads(data.profile)["fingerprint"] == record.dataset_fingerprint
-    assert json.loads(data.profile)["graphs"] == 188
-    assert json.loads(split.profile)["fingerprint"] == record.split_fingerprint
+    assert json.loads(present(data.profile))["fingerprint"] == record.dataset_fingerprint
+    assert json.loads(present(data.profile))["graphs"] == 188
+    assert json.loads(present(split.profile))["fingerprint"] == record.split_fingerprint
 
 
 def test_the_description_is_the_closing_table(trained: RunFolder) -> None:
     client = open_client(f"sqlite:///{trained.path.parents[2] / 'mlflow.db'}")
-    state = read_state(trained)
-    assert state
+    state = present(read_state(trained))
     run = client.get_run(state.parent.run_id)
     note = run.data.tags["mlflow.note.content"]
     assert note.startswith("# MUTAG, lagrangian, sum")
@@ -132,12 +145,11 @@ def test_the_model_file_is_small_and_scores_like_the_checkpoint(trained: RunFold
 def test_a_second_pass_makes_no_second_model(trained: RunFolder) -> None:
     uri = f"sqlite:///{trained.path.parents[2] / 'mlflow.db'}"
     client = open_client(uri)
-    experiment = client.get_experiment_by_name("lpgnn").experiment_id
+    experiment = present(client.get_experiment_by_name("lpgnn")).experiment_id
     before = {m.model_id for m in client.search_logged_models([experiment])}
     assert Mirror(trained, uri, "lpgnn").send(ended=True) == Sent(metrics=0, artifacts=0)
     # An answer that was lost: the model is there, and nobody knows.
-    state = read_state(trained)
-    assert state
+    state = present(read_state(trained))
     state.parent.model = state.parent.model_files = ""
     write_state(trained, state)
     Mirror(trained, uri, "lpgnn").send(ended=True)
@@ -145,7 +157,7 @@ def test_a_second_pass_makes_no_second_model(trained: RunFolder) -> None:
     assert len(client.search_model_versions("name = 'mutag'")) == 1
 
 
-def test_jobs_of_a_sweep_have_models_only_if_asked_for(make_trainer: Callable[..., Any]) -> None:
+def test_jobs_of_a_sweep_have_models_only_if_asked_for(make_trainer: MakeTrainer) -> None:
     record = make_trainer(units=1).record
     assert wants_models(record, {"tracking.models": "auto"})
     record.parent_run_id = "sweep"

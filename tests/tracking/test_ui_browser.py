@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from lpgnn_cli.reporting.report import write_report
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.mirror import Mirror
 from lpgnn_cli.tracking.store import default_uri, open_client
+
+from ..conftest import present
+from .conftest import MakeTrainer
+from .fake_trainer import FakeTrainer
 
 pytestmark = [
     pytest.mark.ui,
@@ -42,7 +46,7 @@ SCREENSHOTS = Path(__file__).parents[2] / "test-artifacts"
 
 
 @pytest.fixture
-def dashboard(mirrored: Any) -> Iterator[str]:
+def dashboard(mirrored: FakeTrainer) -> Iterator[str]:
     """The first page of a dashboard that `lpgnn ui` has started."""
     command = [sys.executable, "-m", "lpgnn_cli", "ui", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -73,7 +77,7 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def mirrored(make_trainer: Callable[..., Any], runs: Path, empty_store: Path) -> Any:
+def mirrored(make_trainer: MakeTrainer, runs: Path, empty_store: Path) -> FakeTrainer:
     """A run of ten folds in the store of the dashboard."""
     shutil.copy(empty_store, runs / "mlflow.db")
     # The worse one is the newer one.
@@ -167,11 +171,11 @@ def close_the_assistant(browser: Any) -> None:
 
 
 def test_the_experiment_shows_the_parent_and_its_ten_folds(
-    mirrored: Any, dashboard: str, browser: Any
+    mirrored: FakeTrainer, dashboard: str, browser: Any
 ) -> None:
     server = dashboard.partition("/#")[0]
     client = open_client(default_uri())
-    experiment = client.get_experiment_by_name("lpgnn").experiment_id
+    experiment = present(client.get_experiment_by_name("lpgnn")).experiment_id
     (parent,) = client.search_runs([experiment], "tags.`mlflow.runName` = 'ten-folds'")
     folds = [f"fold-{i:02d}" for i in range(10)]
     try:

@@ -5,10 +5,11 @@ It does what the commands do, with the same settings and the same sentences when
 """
 
 from lpgnn_cli.api.graphs import save_graphs
-from lpgnn_cli.api.models import Model, Prediction, load
+from lpgnn_cli.api.models import Model, load
 from lpgnn_cli.api.runs import Fold, Run
 from lpgnn_cli.api.sweeps import Row, Sweep, sweep
 from lpgnn_cli.api.training import Interrupted, train
+from lpgnn_cli.training.ensemble import Prediction
 
 __all__ = [
     "Fold",

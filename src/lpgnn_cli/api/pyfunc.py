@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lpgnn_cli.api.models import Model, Prediction, of_checkpoints
+from lpgnn_cli.api.models import Model, of_checkpoints
 from lpgnn_cli.data.node_link import from_node_link
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import MODEL
+from lpgnn_cli.training.ensemble import Prediction
 
 if TYPE_CHECKING:
     import pandas

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 
 from lpgnn_cli.commands import COMMANDS
@@ -35,6 +36,8 @@ def main(argv: list[str]) -> int:
 
 def shell(words: list[str], command: str | None = None) -> int:
     """Hydra's `-sc install=bash`, `uninstall=bash` and `query=bash`."""
+    from lpgnn_cli.config.root import not_for_users
+
     verb, _, name = "".join(words).partition("=")
     if verb not in ("install", "uninstall", "query") or name not in INSTALL:
         raise UserError("-sc takes install=, uninstall= or query= with bash, zsh or fish.")
@@ -52,11 +55,13 @@ def shell(words: list[str], command: str | None = None) -> int:
         os.environ["COMP_LINE"] = " ".join([before, *rest])
         with contextlib.redirect_stdout(io.StringIO()) as said:
             _hydra_completion(verb, name, chosen)
+        hidden = not_for_users(chosen)
         # Schemas are not for users to choose, and Hydra's own settings are on offer once typed.
         found = [
             word
             for word in said.getvalue().split()
             if not word.rpartition("=")[2].startswith("_")
+            and re.split("[.=]", word)[0] not in hidden
             and ("hydra" in last or not word.startswith("hydra"))
         ]
         _print(name, found)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import hydra.version
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.utils import setup_globals
@@ -20,8 +21,8 @@ from lpgnn_cli.config.check import check
 from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
-from lpgnn_cli.config.root import TrainConfig, register
-from lpgnn_cli.config.tracking import MlflowConfig
+from lpgnn_cli.config.root import TrainConfig, not_for_users, register
+from lpgnn_cli.config.tracking import MlflowConfig, StoreConfig
 from lpgnn_cli.credentials import keep
 from lpgnn_cli.errors import UserError
 
@@ -57,7 +58,9 @@ def load(
     """The composed config, Hydra's own part included."""
     words = list(overrides)
     try:
-        check_groups(loader, _parse(loader, words))
+        parsed = _parse(loader, words)
+        check_groups(loader, parsed)
+        _check_for_users(config_name, parsed)
         return loader.load_configuration(
             config_name, words, run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN
         )
@@ -78,7 +81,7 @@ def to_typed(config: DictConfig) -> Any:
         raise UserError(explain(error)) from error
     check(typed)
     tracking = getattr(typed, "tracking", None)
-    if isinstance(tracking, MlflowConfig) and tracking.uri:
+    if isinstance(tracking, MlflowConfig | StoreConfig) and tracking.uri:
         # From a file of the user's own: those of the command line are kept before that.
         tracking.uri = keep(tracking.uri)
     return typed
@@ -111,6 +114,23 @@ def check_overrides(
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
         to_typed(without_hydra(composed))
+
+
+def given_keys(words: Sequence[str] | None = None) -> list[str]:
+    """The settings that were given by hand: by these words, or those that Hydra runs us with."""
+    if words is None:
+        words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    return [word.split("=")[0].lstrip("+~") for word in words]
+
+
+def _check_for_users(config_name: str, overrides: Sequence[Override]) -> None:
+    hidden = not_for_users(config_name)
+    for override in overrides:
+        if (override.key_or_group or "").split(".")[0] in hidden:
+            raise UserError(
+                f"lpgnn {config_name} has no setting {override.key_or_group}: "
+                "that of the trained network holds."
+            )
 
 
 def _parse(loader: ConfigLoader, overrides: Sequence[str]) -> list[Override]:

@@ -16,6 +16,7 @@ from lpgnn_cli.config.compose import load
 from lpgnn_cli.config.explain import groups, options
 from lpgnn_cli.config.hydra_internals import ConfigLoader
 from lpgnn_cli.config.registry import GROUPS
+from lpgnn_cli.config.root import not_for_users
 
 MANY_OPTIONS = 30
 _KEY = re.compile(r"(?P<indent> *)(?P<key>\w+):")
@@ -80,13 +81,14 @@ def describe(
         "",
         "Groups, each with its options; the chosen one is in brackets:",
     ]
-    for group in sorted(group for group in groups(loader) if group in choices):
+    hidden = not_for_users(config_name)
+    for group in sorted(g for g in groups(loader) if g in choices and g not in hidden):
         chosen = choices[group]
         listed = [f"[{o}]" if o == chosen else o for o in _some(options(loader, group), chosen)]
         if listed:
             lines += _entry(group, ", ".join(listed), width, indent=14)
     lines += ["", "Settings, with their values:"]
-    names = [str(name) for name in config if name != "hydra"]
+    names = [str(name) for name in config if name not in ("hydra", *hidden)]
     nested = [name for name in names if isinstance(config._get_node(name), DictConfig)]
     for name in [*(n for n in names if n not in nested), *nested]:
         if name in nested:

@@ -60,14 +60,18 @@ def setting(
     high_open: bool = False,
     choices: Choices = (),
     affects_results: bool = True,
+    for_users: bool = True,
     default: Any = MISSING,
     help: str = "",
 ) -> Any:
     """A setting, with the range or the choices that `config.check` enforces.
 
-    One that does not affect results changes how a run looks, where it is kept or how fast it is.
+    One that does not affect results changes how a run looks, where it is kept or how fast it is;
+    one that is not for users is there only because Hydra wants it, and cannot be set.
     """
     metadata: dict[str, Any] = {"affects_results": affects_results, "help": help}
+    if not for_users:
+        metadata["for_users"] = False
     if low is not None or high is not None:
         metadata["range"] = Range(low, high, low_open, high_open)
     if choices:

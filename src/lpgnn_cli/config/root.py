@@ -8,7 +8,7 @@ datasets come from the registry, and so do the options of plug-ins.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing import parent_process
 from typing import Any
@@ -25,6 +25,8 @@ from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.metrics import score_metrics
 
+# What predictions are written as.
+FORMATS = ("csv", "json", "npz")
 # Which checkpoint of a unit, as users name them.
 CHECKPOINTS = ("selected", "last", "best_on_test")
 
@@ -73,21 +75,64 @@ class SweepConfig(TrainConfig):
 
 
 @dataclass
-class EvalConfig:
-    """Everything `lpgnn eval` needs to know."""
+class DatasetsChoose:
+    """The groups that datasets choose an option of, so that Hydra can compose datasets alone.
+
+    A network that is trained has its aggregator, and all items of a dataset are read whatever the
+    protocol.
+    """
+
+    aggregator: m.AggregatorConfig = setting(for_users=False)
+    protocol: t.ProtocolConfig = setting(for_users=False)
+
+
+@dataclass
+class NetworksConfig(DatasetsChoose):
+    """Which trained networks are asked, about what, and how."""
 
     run: str = setting()
     checkpoint: str = setting(choices=CHECKPOINTS)
     unit: str | None = setting()
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()
-    aggregator: m.AggregatorConfig = setting()
-    protocol: t.ProtocolConfig = setting()
     data: d.DataConfig = setting()
-    tracking: k.TrackingConfig = setting()
     device: str = setting()
     threads: int | None = setting(low=1, high=1024)
+
+
+@dataclass
+class EvalConfig(NetworksConfig):
+    """Everything `lpgnn eval` needs to know."""
+
+    tracking: k.TrackingConfig = setting()
     name: str | None = setting()
+
+
+@dataclass
+class PredictConfig(NetworksConfig):
+    """Everything `lpgnn predict` needs to know."""
+
+    output: str = setting()
+    format: str | None = setting(choices=FORMATS)
+    states: bool = setting()
+    batch_nodes: int = setting(low=1)
+    tracking: k.StoreConfig = setting()
+
+
+# By the name of the command.
+ROOTS: dict[str, type] = {
+    "train": TrainConfig,
+    "sweep": SweepConfig,
+    "eval": EvalConfig,
+    "predict": PredictConfig,
+}
+
+
+def not_for_users(command: str) -> set[str]:
+    """The settings of a command that nobody can set."""
+    schema = ROOTS.get(command)
+    listed = fields(schema) if schema else ()
+    return {field.name for field in listed if not field.metadata.get("for_users", True)}
 
 
 # Of the groups that have no registry.
@@ -123,6 +168,7 @@ def register() -> None:
     _complain()
     store = ConfigStore.instance()
     store.store(name="_eval", node=EvalConfig)
+    store.store(name="_predict", node=PredictConfig)
     nodes: dict[str, dict[str, Any]] = {group: dict(found) for group, found in schemas().items()}
     for group, options in GROUPS.items():
         nodes[group] |= options.plugin_nodes()

@@ -15,6 +15,13 @@ class TrackingConfig:
 
 
 @dataclass
+class StoreConfig:
+    """An MLflow store to read from."""
+
+    uri: str | None = setting()
+
+
+@dataclass
 class MlflowConfig(TrackingConfig):
     """The MLflow mirror."""
 

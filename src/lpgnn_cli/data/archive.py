@@ -17,7 +17,8 @@ MAX_MEMBER_BYTES = 1 << 29
 # Text of this size that is packed to less than a hundredth says next to nothing.
 SUSPICIOUS_BYTES, SUSPICIOUS_RATIO = 1 << 26, 100
 
-REQUIRED = ("A", "graph_indicator", "graph_labels")
+TARGETS = "graph_labels"
+REQUIRED = ("A", "graph_indicator", TARGETS)
 OPTIONAL = ("node_labels", "node_attributes", "edge_labels", "edge_attributes")
 
 
@@ -40,16 +41,18 @@ class TuFiles:
         return digest.hexdigest()
 
 
-def read_files(path: Path, name: str) -> TuFiles:
-    """The files of dataset `name` from a zip or a folder."""
+def read_files(path: Path, name: str, *, targets: bool = True) -> TuFiles:
+    """The files of dataset `name` from a zip or a folder; without `targets` no classes."""
     if path.is_dir():
         content = _read_folder(path, name)
     elif path.is_file():
         content = _read_zip(path, name)
     else:
         raise UserError(f"{path} does not exist: give the zip or the folder of {name}.")
+    if not targets:
+        content.pop(TARGETS, None)
     for suffix in REQUIRED:
-        if suffix not in content:
+        if suffix not in content and (targets or suffix != TARGETS):
             raise UserError(f"{path} has no {name}_{suffix}.txt, which a TU dataset must have.")
     return TuFiles(name, path, content)
 

@@ -56,18 +56,27 @@ def check_texts(files: TuFiles) -> None:
         )
 
 
+def is_published(name: str) -> bool:
+    """Whether the collection has a dataset of that name, and we know its numbers."""
+    return _entry(name) is not None
+
+
 def check_counts(name: str, tables: TuTables, origin: str) -> None:
     """Refuse a file that has the name of a published dataset but not its numbers."""
-    entry = next((e for e in CATALOGUE.values() if e.tu_name == name), None)
+    entry = _entry(name)
     if entry is None:
         return
     found = {
-        "graphs": tables.targets.size,
+        "graphs": tables.num_graphs,
         "nodes": int(tables.graph_ptr[-1]),
         "arcs": tables.source.size,
         "classes": tables.classes.size,
     }
     refuse_other_counts(entry, name, found, origin)
+
+
+def _entry(tu_name: str) -> Entry | None:
+    return next((e for e in CATALOGUE.values() if e.tu_name == tu_name), None)
 
 
 def refuse_other_counts(entry: Entry, name: str, found: Mapping[str, int], origin: str) -> None:

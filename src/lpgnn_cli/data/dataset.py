@@ -142,6 +142,8 @@ class Request:
     data_root: str | None = None
     # That of a trained network, which must get the columns that it knows.
     vocabulary: Vocabulary | None = None
+    # Whether the targets in the data count; if not, they may be missing, and are not looked at.
+    targets: bool = True
 
 
 L = TypeVar("L", bound=Callable[[Any, Request], Dataset])

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lpgnn_cli.data.asked import without_targets
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.masks import PARTS, Masks
 from lpgnn_cli.data.targets import as_targets
@@ -23,7 +24,8 @@ def from_pyg(graphs: Any) -> GraphBatch:
     numbers. PyTorch Geometric itself is not imported here.
     """
     items = _graphs(graphs)
-    return _union(items, *_targets(items))
+    targets, level, num_classes = _targets(items)
+    return _union(items, targets=targets, target_level=level, num_classes=num_classes)
 
 
 def masks_of(graphs: Any) -> Masks | None:
@@ -49,7 +51,7 @@ def masks_of(graphs: Any) -> Masks | None:
 def from_pyg_without_targets(graphs: Any) -> GraphBatch:
     """Graphs whose classes nobody knows, or asks for: all of them are class 0."""
     items = _graphs(graphs)
-    return _union(items, torch.zeros(len(items), dtype=torch.int64), "graph", 1)
+    return _union(items, **without_targets(len(items)))
 
 
 def _graphs(given: Any) -> list[Any]:
@@ -70,9 +72,7 @@ def _graphs(given: Any) -> list[Any]:
     return items
 
 
-def _union(
-    items: Sequence[Any], targets: Tensor, level: TargetLevel, num_classes: int
-) -> GraphBatch:
+def _union(items: Sequence[Any], **targets: Any) -> GraphBatch:
     sizes = torch.tensor([int(g.num_nodes) for g in items])
     graph_ptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
     arcs = [_arcs(g) for g in items]
@@ -86,9 +86,7 @@ def _union(
             [getattr(g, "edge_attr", None) for g in items], [a.shape[1] for a in arcs], "edge_attr"
         ),
         graph_ptr=graph_ptr,
-        targets=targets,
-        target_level=level,
-        num_classes=num_classes,
+        **targets,
     )
 
 

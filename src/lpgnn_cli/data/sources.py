@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data.archive import read_files
-from lpgnn_cli.data.catalogue import check_counts, check_texts
+from lpgnn_cli.data.catalogue import check_counts, check_texts, is_published
 from lpgnn_cli.data.download import check_digest, discard, download
 from lpgnn_cli.data.storage import cache_folder, read_cached, read_embedded
 from lpgnn_cli.data.tu import TuTables
@@ -40,12 +40,15 @@ def find_on_disk(name: str, folder: Path) -> Path | None:
     return zipped if zipped.is_file() else None
 
 
-def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
-    """The tables of a dataset from wherever it is; downloads it if it is nowhere."""
+def find_tables(config: TuConfig, data_root: str | None, *, targets: bool = True) -> TuTables:
+    """The tables of a dataset from wherever it is; downloads it if it is nowhere.
+
+    Where no `targets` are wanted, graphs of a user's own need not have any.
+    """
     name = config.name
     check_name(name)
     if config.path is not None:
-        return read_cached(read_files(Path(config.path).expanduser(), name))
+        return read_cached(read_files(Path(config.path).expanduser(), name, targets=targets))
     if config.embedded:
         return read_embedded(name)
     folder = data_folder(data_root).expanduser()
@@ -53,7 +56,9 @@ def find_tables(config: TuConfig, data_root: str | None) -> TuTables:
     if path is not None:
         if path.suffix == ".zip":
             check_digest(path)
-        return _read_published(path, name)
+        if is_published(name) or targets:
+            return _read_published(path, name)
+        return read_cached(read_files(path, name, targets=False))
     path = download(name, folder)
     try:
         check_texts(read_files(path, name))

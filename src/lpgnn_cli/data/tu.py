@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lpgnn_cli.data.archive import TuFiles
+from lpgnn_cli.data.archive import TARGETS, TuFiles
 from lpgnn_cli.errors import UserError
 
 Ints = npt.NDArray[np.int64]
@@ -32,11 +32,15 @@ class TuTables:
     target: Ints  # (A,)
     graph_ptr: Ints  # (G + 1,)
     classes: Ints  # (C,) the class values, ascending
-    targets: Ints  # (G,) indices of `classes`
+    targets: Ints  # (G,) indices of `classes`; (0,) where graphs have no classes
     node_labels: Ints  # (N, columns)
     node_attributes: Floats  # (N, columns)
     edge_labels: Ints  # (A, columns)
     edge_attributes: Floats  # (A, columns)
+
+    @property
+    def num_graphs(self) -> int:
+        return self.graph_ptr.size - 1
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """For storage, every integer array in the smallest type that holds it."""
@@ -54,8 +58,12 @@ class TuTables:
 def read_tables(files: TuFiles) -> TuTables:
     """Parse and check a dataset; UserError names the file and the line of what is wrong."""
     indicator = _integers(files, "graph_indicator", columns=1)[:, 0]
-    labels = _integers(files, "graph_labels", columns=1)[:, 0]
-    graph_ptr = _graph_pointers(files, indicator, labels.size)
+    num_graphs = int(indicator.max(initial=0))
+    labels = np.zeros(0, dtype=np.int64)
+    if TARGETS in files.content:
+        labels = _integers(files, TARGETS, columns=1)[:, 0]
+        num_graphs = labels.size
+    graph_ptr = _graph_pointers(files, indicator, num_graphs)
     classes, targets = np.unique(labels, return_inverse=True)
     num_nodes = indicator.size
     arcs = _arcs(files, indicator)
@@ -181,7 +189,7 @@ def _integers(files: TuFiles, suffix: str, columns: int | None) -> Ints:
 
 
 def _parse(files: TuFiles, suffix: str, columns: int | None, dtype: Any) -> npt.NDArray[Any]:
-    """The table in a file, one row a line; `columns` None: as many as the first line has."""
+    """The table in a file, one row per line; `columns` None: as many as the first line has."""
     tables, line, label = [], 1, files.label(suffix)
     for text in _pieces(files.content[suffix]):
         try:

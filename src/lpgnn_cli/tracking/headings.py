@@ -12,6 +12,8 @@ from lpgnn_cli.settings import uses_g
 from lpgnn_cli.stored import read_json
 from lpgnn_cli.tracking.sender import DIGEST_LENGTH, DataInput
 
+# The name of the run as its folder has it.
+NAME_TAG = "name"
 NOTE_TAG = "mlflow.note.content"
 # The first that is there is the description of the run.
 NOTES = ("report.md", "leaderboard.md")

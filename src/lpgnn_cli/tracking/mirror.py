@@ -33,7 +33,7 @@ from lpgnn_cli.runsummary import HONEST_RULE, SECONDS
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.bulk import MetricPoint
-from lpgnn_cli.tracking.headings import NOTE_TAG, data_inputs, read_note, run_name
+from lpgnn_cli.tracking.headings import NAME_TAG, NOTE_TAG, data_inputs, read_note, run_name
 from lpgnn_cli.tracking.models import model_folder, registered_as, wants_models
 from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, DataInput, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
@@ -432,6 +432,7 @@ def _result_tags(result: UnitResult) -> dict[str, str]:
 
 def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:
     tags = {
+        NAME_TAG: record.name,
         "version": record.version,
         "git_commit": record.git_commit or "",
         "device": record.device,

@@ -9,7 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES, LABELS
+from lpgnn_cli.propagation import Outcome
 from lpgnn_cli.propagation.solvers import graph_violation
 from lpgnn_cli.training.evaluation import Evaluation
 
@@ -21,7 +23,7 @@ def write_predictions(path: Path, evaluation: Evaluation) -> None:
     answers, probabilities = _answers(evaluation)
     columns = {
         **answers,
-        "violation": _violation(evaluation),
+        "violation": item_violation(batch, evaluation.outcome),
         **_numbered("probability", probabilities),
     }
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -54,8 +56,8 @@ def _numbered(name: str, matrix: Tensor) -> dict[str, Tensor]:
     return {f"{name}_{k}": column for k, column in enumerate(columns)}
 
 
-def _violation(evaluation: Evaluation) -> Tensor:
-    batch, outcome = evaluation.part.batch, evaluation.outcome
+def item_violation(batch: GraphBatch, outcome: Outcome) -> Tensor:
+    """The mean of |x - f_a(x)| of each graph or node; zero where no constraint is asked to hold."""
     if not outcome.residuals:
         return torch.zeros(len(batch.targets))
     if batch.target_level == "graph":

@@ -106,7 +106,7 @@ class TrainedUnit:
         started = time.perf_counter()
         vocabulary = Vocabulary.from_dict(self.content["vocabulary"])
         dataset = load_dataset(dataset_config, data_root, self.unit.seed, vocabulary)
-        self._check_shape(dataset)
+        self.check_fit(dataset, f"{dataset.name} does not fit {self.path}: ")
         batch = in_units(self.scaler.apply(dataset.batch), self.units)
         batch = place(batch, self.config, self.device)
         propagation = self.without_states(batch)
@@ -138,20 +138,22 @@ class TrainedUnit:
             propagation.network.load_state_dict(self.content["propagation"]["network"])
         return propagation
 
-    def _check_shape(self, dataset: Dataset) -> None:
-        found = DataShape.of(dataset.batch)
-        for name, word in (
-            ("features", "node features"),
-            ("arc_features", "arc features"),
-            ("classes", "classes"),
-            ("target_level", "targets"),
-            ("task", "targets"),
+    def check_fit(self, dataset: Dataset, blame: str = "") -> None:
+        """Refuse graphs with other columns or targets than the network has; `blame` begins the
+        sentence."""
+        found, own = DataShape.of(dataset.batch), self.config.dataset.positional
+        for mine, theirs, word in (
+            (self.shape.features - own, found.features - dataset.positional, "node features"),
+            (own, dataset.positional, "Laplacian eigenvectors"),
+            (self.shape.arc_features, found.arc_features, "arc features"),
+            (self.shape.classes, found.classes, "classes"),
+            (self.shape.target_level, found.target_level, "targets"),
+            (self.shape.task, found.task, "targets"),
         ):
-            mine, theirs = getattr(self.shape, name), getattr(found, name)
             if mine != theirs:
                 raise UserError(
-                    f"{dataset.name} does not fit {self.path}: it has {theirs} {word}, and the "
-                    f"network was trained with {mine}."
+                    f"{blame}the graphs have {theirs} {word}, and the network was trained with "
+                    f"{mine}."
                 )
 
 

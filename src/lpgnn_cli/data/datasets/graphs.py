@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lpgnn_cli.atomic import replacing
 from lpgnn_cli.config.dataset import DatasetConfig, GraphsConfig, NodesConfig
+from lpgnn_cli.data.asked import without_targets
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.features import (
@@ -38,7 +39,8 @@ from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
 
-REQUIRED = ("features", "source", "target", "graph_ptr", "targets")
+TARGETS = "targets"
+REQUIRED = ("features", "source", "target", "graph_ptr", TARGETS)
 # The columns that the graphs bring along, rather than some that are made of their structure.
 OWN = "auto"
 
@@ -61,10 +63,12 @@ def save_graphs(batch: GraphBatch, path: Path, masks: Masks | None = None) -> No
         np.savez_compressed(file, **arrays)
 
 
-def read_graphs(path: Path) -> tuple[GraphBatch, Masks | None]:
-    """The graphs of a file; nothing in it is executed, and all of it is checked."""
+def read_graphs(path: Path, *, targets: bool = True) -> tuple[GraphBatch, Masks | None]:
+    """The graphs of a file; nothing in it is executed, and all that counts is checked."""
     arrays = read_npz(path)
-    missing = [name for name in REQUIRED if name not in arrays]
+    if not targets:
+        arrays = {name: array for name, array in arrays.items() if name != TARGETS}
+    missing = [n for n in REQUIRED if n not in arrays and (targets or n != TARGETS)]
     if missing:
         raise UserError(f"{path} lacks the arrays {', '.join(missing)}.")
     try:
@@ -80,7 +84,7 @@ def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
 
     Targets are indices of classes as they stand, so unseen graphs need not have all of them.
     """
-    batch, masks = read_graphs(Path(config.path))
+    batch, masks = read_graphs(Path(config.path), targets=request.targets)
     batch = with_known_classes(batch, request.vocabulary, config.path)
     return encode(config, batch, request.vocabulary, masks)
 
@@ -143,9 +147,8 @@ def encode(
 
 def _batch(arrays: Arrays) -> GraphBatch:
     graph_ptr = _integers(arrays, "graph_ptr")
-    targets, num_classes = as_targets(arrays["targets"], "targets")
-    if task_of(targets) == CLASSES:
-        num_classes = int(arrays.get("num_classes", num_classes))
+    num_graphs = graph_ptr.numel() - 1
+    known = TARGETS in arrays
     source = _integers(arrays, "source")
     labels = arrays.get("arc_labels")
     return GraphBatch.from_arcs(
@@ -154,10 +157,19 @@ def _batch(arrays: Arrays) -> GraphBatch:
         target=_integers(arrays, "target"),
         arc_labels=torch.zeros(source.numel(), 0) if labels is None else _numbers(labels),
         graph_ptr=graph_ptr,
-        targets=targets,
-        target_level=_level(arrays, graph_ptr.numel() - 1, len(targets)),
-        num_classes=num_classes,
+        **(_targets(arrays, num_graphs) if known else without_targets(num_graphs)),
     )
+
+
+def _targets(arrays: Arrays, num_graphs: int) -> dict[str, Any]:
+    targets, num_classes = as_targets(arrays[TARGETS], TARGETS)
+    if task_of(targets) == CLASSES:
+        num_classes = int(arrays.get("num_classes", num_classes))
+    return {
+        "targets": targets,
+        "target_level": _level(arrays, num_graphs, len(targets)),
+        "num_classes": num_classes,
+    }
 
 
 def _level(arrays: Arrays, graphs: int, targets: int) -> TargetLevel:

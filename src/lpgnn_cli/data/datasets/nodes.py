@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from lpgnn_cli.config.dataset import NodesConfig
+from lpgnn_cli.data.asked import without_targets
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.datasets.graphs import encode, with_known_classes
@@ -25,28 +26,34 @@ from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
 
-REQUIRED = ("node_features", "node_labels", "edges")
+TARGETS = "node_labels"
+REQUIRED = ("node_features", TARGETS, "edges")
 
 
 @dataset("nodes", NodesConfig)
 def load_nodes(config: NodesConfig, request: Request) -> Dataset:
     """The dataset of a file, with the classes of a trained network where one is given."""
     path = find_file(config, request.data_root)
-    batch, masks = read_nodes(path, directed=config.directed)
-    if config.path is None and not config.directed:
+    batch, masks = read_nodes(path, directed=config.directed, targets=request.targets)
+    if config.path is None and not config.directed and request.targets:
         check_published(config.name, batch, path)
     batch = with_known_classes(batch, request.vocabulary, str(path))
     metric = PUBLISHED[config.name].metric if config.name in PUBLISHED else ""
     return encode(config, batch, request.vocabulary, masks, metric)
 
 
-def read_nodes(path: Path, *, directed: bool) -> tuple[GraphBatch, Masks | None]:
-    """The graph of a file and its masks; all of it is checked."""
+def read_nodes(
+    path: Path, *, directed: bool, targets: bool = True
+) -> tuple[GraphBatch, Masks | None]:
+    """The graph of a file and its masks; all of it that counts is checked."""
     arrays = read_npz(path)
-    missing = [name for name in REQUIRED if name not in arrays]
+    if not targets:
+        arrays = {name: array for name, array in arrays.items() if name != TARGETS}
+    required = [name for name in REQUIRED if targets or name != TARGETS]
+    missing = [name for name in required if name not in arrays]
     if missing:
         raise UserError(
-            f"{path} lacks {' and '.join(missing)}: a file of nodes has {', '.join(REQUIRED)}."
+            f"{path} lacks {' and '.join(missing)}: a file of nodes has {', '.join(required)}."
         )
     try:
         batch = _batch(arrays, directed)
@@ -56,32 +63,34 @@ def read_nodes(path: Path, *, directed: bool) -> tuple[GraphBatch, Masks | None]
 
 
 def _batch(arrays: Arrays, directed: bool) -> GraphBatch:
-    features, labels = arrays["node_features"], arrays["node_labels"]
+    features = arrays["node_features"]
     _require(features.ndim == 2, f"node_features must be a matrix, not of shape {features.shape}")
     _require(features.dtype.kind in "fiub", f"node_features must be numbers, not {features.dtype}")
     nodes = features.shape[0]
     _require(nodes > 0, "node_features has no row, so there is no node")
     values = features.astype(np.float32)
     _require(bool(np.isfinite(values).all()), "node_features has a value that is no finite number")
-    _require(
-        len(labels) == nodes if labels.ndim else False,
-        f"node_labels has the shape {labels.shape}, but there are {nodes} nodes",
-    )
-    targets, num_classes = as_targets(labels, "node_labels")
-    _require(
-        num_classes > 1 or task_of(targets) != CLASSES,
-        "node_labels has one class only: there is nothing to learn",
-    )
     arcs = _arcs(arrays["edges"], nodes, directed)
     return GraphBatch.from_arcs(
         features=torch.from_numpy(values),
         source=torch.from_numpy(arcs[:, 0].copy()),
         target=torch.from_numpy(arcs[:, 1].copy()),
         graph_ptr=torch.tensor([0, nodes]),
-        targets=targets,
-        target_level="node",
-        num_classes=num_classes,
+        **(_targets(arrays[TARGETS], nodes) if TARGETS in arrays else without_targets(1)),
     )
+
+
+def _targets(labels: Any, nodes: int) -> dict[str, Any]:
+    _require(
+        len(labels) == nodes if labels.ndim else False,
+        f"node_labels has the shape {labels.shape}, but there are {nodes} nodes",
+    )
+    targets, num_classes = as_targets(labels, TARGETS)
+    _require(
+        num_classes > 1 or task_of(targets) != CLASSES,
+        "node_labels has one class only: there is nothing to learn",
+    )
+    return {"targets": targets, "target_level": "node", "num_classes": num_classes}
 
 
 def _arcs(edges: Any, nodes: int, directed: bool) -> Any:

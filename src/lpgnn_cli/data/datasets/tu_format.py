@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from lpgnn_cli.config.dataset import TuConfig
+from lpgnn_cli.data.asked import without_targets
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.features import NodeTables, choose_features
@@ -16,15 +19,19 @@ from lpgnn_cli.data.vocabulary import Vocabulary, indices, one_hot
 @dataset("tu", TuConfig)
 def load_tu(config: TuConfig, request: Request) -> Dataset:
     """From the package, a path, the data folder or the collection, whichever has it."""
-    tables = find_tables(config, request.data_root)
-    return dataset_from_tables(config, tables, request.vocabulary)
+    tables = find_tables(config, request.data_root, targets=request.targets)
+    return dataset_from_tables(config, tables, request.vocabulary, targets=request.targets)
 
 
 def dataset_from_tables(
-    config: TuConfig, tables: TuTables, vocabulary: Vocabulary | None = None
+    config: TuConfig,
+    tables: TuTables,
+    vocabulary: Vocabulary | None = None,
+    *,
+    targets: bool = True,
 ) -> Dataset:
     """A dataset in TU format, with labels (or else attributes, or else degrees) as features."""
-    if vocabulary is None:
+    if vocabulary is None and targets:
         check_classes(tables, config.path or config.name, config.name)
     num_nodes = int(tables.graph_ptr[-1])
     target = torch.from_numpy(tables.target)
@@ -41,16 +48,13 @@ def dataset_from_tables(
         classes=tables.classes.tolist(),
     )
     arc_columns = one_hot(arc_labels, vocabulary.arc_labels, "arc label")
-    classes = torch.from_numpy(tables.classes[tables.targets])
     batch = GraphBatch.from_arcs(
         features=torch.zeros(num_nodes, 0),
         source=torch.from_numpy(tables.source),
         target=target,
         arc_labels=torch.cat([arc_columns, torch.from_numpy(tables.edge_attributes)], dim=1),
         graph_ptr=torch.from_numpy(tables.graph_ptr),
-        targets=indices(classes, vocabulary.classes, "class"),
-        target_level="graph",
-        num_classes=len(vocabulary.classes),
+        **(_classes(tables, vocabulary) if targets else without_targets(tables.num_graphs)),
     )
     choice = config.features
     if choice == "auto":
@@ -60,3 +64,12 @@ def dataset_from_tables(
     return Dataset.build(
         config.name, batch, features, positional=config.positional, vocabulary=vocabulary
     )
+
+
+def _classes(tables: TuTables, vocabulary: Vocabulary) -> dict[str, Any]:
+    classes = torch.from_numpy(tables.classes[tables.targets])
+    return {
+        "targets": indices(classes, vocabulary.classes, "class"),
+        "target_level": "graph",
+        "num_classes": len(vocabulary.classes),
+    }
