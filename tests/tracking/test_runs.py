@@ -157,3 +157,16 @@ def test_the_store_tells_the_same(
     assert listed(capsys, "dataset=imdb_b", "--store") == ["bad"]
     assert main(["runs", "state=finished", "dataset=mutag"]) == 0
     assert "not synced" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_only_settings_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "--diff"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    titles = header.split()
+    assert "model" not in titles
+    assert titles[-4:] == ["dataset", "lr.theta", "state", "folder"]
+    (bad,) = [line for line in lines if "IMDB-BINARY" in line]
+    assert "0.1" in bad.split()
+    assert main(["runs", "--diff", "dataset=mutag", "--json"]) == 0
+    assert [run["params"] for run in json.loads(capsys.readouterr().out)] == [{}, {}]

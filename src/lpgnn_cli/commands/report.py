@@ -10,6 +10,7 @@ from pathlib import Path
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import count, duration
 from lpgnn_cli.paper.document import (
     Findings,
     Report,
@@ -27,6 +28,7 @@ from lpgnn_cli.paper.nested import (
     read_sweeps,
     sweeps_in_folders,
 )
+from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
 from lpgnn_cli.paper.reference import Table, reference_tables
 from lpgnn_cli.paper.results import (
     RUNS,
@@ -41,7 +43,8 @@ from lpgnn_cli.runfolder import runs_root
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.nested import NESTED
 
-FORMATS = ("table", "markdown", "csv", "latex", "html")
+COMMANDS = "commands"
+FORMATS = ("table", "markdown", "csv", "latex", "html", COMMANDS)
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
 # What `table=` knows beside the paper's tables.
@@ -53,6 +56,10 @@ def main(argv: list[str]) -> int:
     words = _words(arguments)
     if words and words[0] == "collect":
         return _collect(arguments, words[1:])
+    if words and words[0] == "plan":
+        return _plan(arguments, words[1:])
+    if arguments.format == COMMANDS:
+        raise UserError(f"--format {COMMANDS} goes with `lpgnn report plan`.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         return _report(arguments, words, Path(scratch))
 
@@ -64,13 +71,15 @@ def _parser() -> argparse.ArgumentParser:
         description="The paper's tables beside what has been measured here.",
         epilog=f"tables: {tables}, and {NESTED}: sweeps under protocol=nested. "
         f"`table={COMPARISONS} --format csv` gives the paired tests. "
-        "`lpgnn report collect` keeps what the tables need of finished runs in results/.",
+        "`lpgnn report collect` keeps what the tables need of finished runs in results/; "
+        "`lpgnn report plan` says what they still lack and how long that may take, and with "
+        f"`--format {COMMANDS}` prints what runs it.",
     )
     parser.add_argument(
         "what",
         nargs="*",
         metavar="WHAT",
-        help="paper (all tables, the default), table=NAME (several may be given), or collect",
+        help="paper (all tables, the default), table=NAME (several may be given), collect or plan",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -92,7 +101,7 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = list(arguments.what)
     for flag in ("runs", "store"):
         value = getattr(arguments, flag) or ""
-        if value in ("paper", "collect") or value.startswith("table="):
+        if value in ("paper", "collect", "plan") or value.startswith("table="):
             words.append(value)
             setattr(arguments, flag, "")
     return words
@@ -129,7 +138,7 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         elif key == "table" and equals:
             names += value.split(",")
         else:
-            raise UserError(f"{word} is not known here: write paper, table=NAME or collect.")
+            raise UserError(f"{word} is not known here: write paper, table=NAME, collect or plan.")
     wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
         hint = did_you_mean(wrong[0], [*known, *OTHERS])
@@ -219,6 +228,29 @@ def _open_folder(path: Path) -> Path:
 
 def _has_results(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (RUNS, KEPT))
+
+
+def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    if rest or arguments.output or arguments.format not in (None, COMMANDS):
+        raise UserError(f"plan takes only --runs, --results, --store and --format {COMMANDS}.")
+    with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
+        runs, source, _ = _read(arguments, Path(scratch))
+    planned, sweeps = missing_runs(runs), missing_sweeps(_read_sweeps(arguments))
+    if arguments.format == COMMANDS:
+        print("\n".join(commands(planned, sweeps)))
+        return 0
+    known = [one.seconds for one in planned if one.seconds is not None]
+    for one in planned:
+        estimate = "unknown" if one.seconds is None else duration(one.seconds)
+        print(f"{estimate:>10}  lpgnn train {' '.join(one.preset.overrides)}")
+    for words in sweeps:
+        print(f"{'a sweep':>10}  lpgnn sweep {' '.join(words)}")
+    print(
+        f"\nBeside {source}, the tables lack {count(len(planned), 'run')}, about "
+        f"{duration(sum(known))} of computing for the {len(known)} whose like has been run, and "
+        f"{count(len(sweeps), 'nested sweep')}, whose time `sweep.dry_run=true` tells."
+    )
+    return 0
 
 
 def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

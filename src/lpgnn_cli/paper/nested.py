@@ -18,10 +18,11 @@ import numpy as np
 
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.formatting import csv_text, metric_mean_std
+from lpgnn_cli.formatting import csv_text, metric_mean_std, p_text, signed
 from lpgnn_cli.metrics import in_per_cent
-from lpgnn_cli.paper.document import NOTHING, RUN, Grid, Section, p_text, signed
-from lpgnn_cli.paper.significance import PairedTest, paired_test
+from lpgnn_cli.paper.document import NOTHING, Section
+from lpgnn_cli.reporting.grid import RUN, Grid
+from lpgnn_cli.reporting.significance import PairedTest, paired_test
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.nested import FILE, NESTED

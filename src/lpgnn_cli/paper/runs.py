@@ -10,13 +10,14 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from lpgnn_cli.config.effects import essence
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name
+from lpgnn_cli.reporting.scores import UnitScore, read_scores
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.settings import read_flat_config
@@ -28,30 +29,6 @@ TEST_VIOLATION = mean_of(VIOLATION_MEAN.on(TEST))
 
 # Epochs with a value each.
 Curve = tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class UnitScore:
-    """One unit: accuracies are fractions, NaN where there is none; `seed` counts from 0.
-
-    `honest` and `best_epoch_from_zero` are of the test phase from zero; `best_epoch` and
-    `per_fold_maximum` are of the curve of training, and `persistent` of its states at the honest
-    epoch. Runs of version 0.1 know their persistent states alone.
-    """
-
-    unit: str
-    fold: int
-    seed: int
-    finished: bool
-    best_epoch: float
-    honest: float
-    train: float
-    violation: float
-    epochs: int
-    seconds: float
-    persistent: float = math.nan
-    best_epoch_from_zero: float = math.nan
-    per_fold_maximum: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -92,8 +69,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         record.state = folder.actual_state(record)
-        units = _read_units(folder.path / "folds.csv", int(config["seed"]))
-        units = with_figures_of_today(units, summary)
+        units = read_scores(folder, summary, int(config["seed"]))
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -142,44 +118,6 @@ def newest_match(runs: Sequence[PresetRun], presets: Sequence[Preset]) -> Preset
         run for run in runs if run.preset in presets and run.is_finished and not run.departures
     ]
     return max(fitting, key=lambda run: run.record.started, default=None)
-
-
-def _read_units(path: Path, first_seed: int) -> list[UnitScore]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            UnitScore(
-                unit=row["unit"],
-                fold=int(row["fold"]),
-                seed=int(row["seed"]) - first_seed,
-                finished=row["state"] == FINISHED,
-                best_epoch=_number(row.get("accuracy_at_cv_best", "")),
-                honest=_number(row.get("accuracy", "")),
-                persistent=_number(row.get("persistent_accuracy", "")),
-                best_epoch_from_zero=_number(row.get("accuracy_at_cv_best_from_zero", "")),
-                per_fold_maximum=_number(row.get("best_accuracy", "")),
-                train=_number(row.get("train_accuracy", "")),
-                violation=_number(row["violation_mean"]),
-                epochs=int(row["epochs"]),
-                seconds=_number(row["seconds"]),
-            )
-            for row in csv.DictReader(file)
-        ]
-
-
-def with_figures_of_today(units: Sequence[UnitScore], summary: RunSummary) -> list[UnitScore]:
-    """What version 0.1 called honest were persistent states, where states persist. Where the curves
-    of training are those of the test phase from zero, too, so is their best epoch."""
-    if summary.persistent.metrics and all(math.isnan(unit.persistent) for unit in units):
-        return [replace(unit, persistent=unit.honest, honest=math.nan) for unit in units]
-    if summary.path_free:
-        return [replace(unit, best_epoch_from_zero=unit.best_epoch) for unit in units]
-    return list(units)
-
-
-def _number(text: str) -> float:
-    return float(text) if text else math.nan
 
 
 def _read_curve(path: Path, metric: str) -> Curve:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = (SELECTED, LAST, BEST_ON_TEST, "best.pt")
 
 
-def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
+def fetch_run(run_id: str, uri: str | None, checkpoints: bool = True) -> tuple[Path, str | None]:
     """The folder of the run, and the unit if the id is that of a child run."""
     resolved = resolve_uri(uri)
     with reading_store(resolved):
@@ -35,6 +35,8 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
             return folder, unit
         target = Path(tempfile.mkdtemp(prefix="lpgnn-run-"))
         _download(client, parent_id, PARENT_FILES, target)
+        if not checkpoints:
+            return target, unit
         children = client.search_runs(
             [parent.info.experiment_id],
             filter_string=f"tags.`{RUN_TAG}` = '{parent.data.tags[RUN_TAG]}'",
