@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data/tu),)
 test bench: export LPGNN_DATA ?= $(abspath ../shared/data/tu)
 endif
 
-.PHONY: help train test test-slow test-ci fuzz soak test-ui test-slurm test-ray lint format ui bench golden wheel-check setup clean
+.PHONY: help train test test-slow test-ci fuzz soak test-ui test-slurm test-ray lint format ui bench paper golden wheel-check setup clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -70,6 +70,11 @@ ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 
 bench: $(VENV)/.package ## run the measured comparisons; makes docs/performance.md
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+paper: $(VENV)/.package ## run what the paper's tables lack, resumable; says first how long it may take
+	@$(BIN)/lpgnn report plan
+	@$(BIN)/lpgnn report plan --format commands | PATH="$(abspath $(BIN)):$$PATH" sh -x
+	@$(BIN)/lpgnn report collect
 
 golden: $(VENV)/.dev ## compare metrics with the recorded ones to the last bit; ARGS=--record makes a record
 	@$(BIN)/python tests/golden/golden.py $(ARGS)

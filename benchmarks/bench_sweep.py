@@ -1,4 +1,4 @@
-"""What a sweep costs beside the training itself: CPU seconds a job, in process.
+"""What a sweep costs beside the training itself: CPU seconds per job, in process.
 
 Imports and datasets are there once for all jobs, so that the first job pays for them: two sweeps of
 different length, after one to warm up, tell what one more job costs.
@@ -59,14 +59,14 @@ def bench(dataset: str) -> None:
     overhead = (many - few) / jobs - training
     verdict = "below" if overhead < LIMIT else "ABOVE"
     print(
-        f"{dataset:8} {jobs} more jobs: {overhead:.3f} s of CPU a job beside {training:.3f} s of "
+        f"{dataset:8} {jobs} more jobs: {overhead:.3f} s of CPU per job beside {training:.3f} s of "
         f"training, {verdict} the limit of {LIMIT} s",
         flush=True,
     )
 
 
 if __name__ == "__main__":
-    execute.train_unit = timed(execute.train_unit)  # type: ignore[assignment]
+    execute.train_unit = timed(execute.train_unit)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LPGNN_RUNS"] = folder
         bench("karate")

@@ -35,7 +35,7 @@ Adjacency = npt.NDArray[np.bool_]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5, help="patterns to judge, one a seed")
+    parser.add_argument("--seeds", type=int, default=5, help="patterns to judge, one per seed")
     parser.add_argument("overrides", nargs="*", help="e.g. dataset.arc_probability=0.3")
     arguments = parser.parse_args()
     config = compose("train", ["dataset=subgraph", "recipe=none", *arguments.overrides]).dataset
@@ -60,6 +60,7 @@ def judge(config: PatternConfig, seed: int) -> float:
     pattern, values = draw_pattern(config, np.random.RandomState(seed))
     dataset = generate_pattern(dataclasses.replace(config, features="auto"), Request(seed))
     adjacency, features, truth = by_graph(dataset, config.nodes)
+    assert dataset.parts is not None
     right = [
         (membership(features[g, :, 0], adjacency[g], pattern, values, config) > 0.5) == truth[g]
         for g in dataset.parts["test"].tolist()
@@ -75,6 +76,7 @@ def forest(config: PatternConfig, seed: int) -> float:
     two_steps = (one_step @ one_step > 0) & ~np.eye(config.nodes, dtype=bool)
     degree = one_step.sum(axis=2, keepdims=True)
     inputs = np.concatenate([features, one_step @ features, two_steps @ features, degree], axis=2)
+    assert dataset.parts is not None
     train, test = dataset.parts["train"].numpy(), dataset.parts["test"].numpy()
     model = RandomForestClassifier(500, min_samples_leaf=2, random_state=0)
     model.fit(np.concatenate(inputs[train]), np.concatenate(truth[train]))

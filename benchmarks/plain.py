@@ -62,7 +62,8 @@ class PlainLagrangian:
         arcs = self.batch.arcs
         # Indexing with brackets: measured faster than index_select, its backward pass included.
         rows = torch.cat([self.x[arcs.source], self.x[arcs.target], self.constant], dim=1)
-        return torch.sparse.mm(self.arc_to_node, self.h(rows))
+        found: Tensor = torch.sparse.mm(self.arc_to_node, self.h(rows))
+        return found
 
     def scores(self, transition_NS: Tensor) -> Tensor:
         """Class scores of every graph."""
@@ -91,8 +92,10 @@ class PlainLagrangian:
     def copy_weights(self, transition: ArcMlp, readout: nn.Module) -> None:
         """The weights of lpgnn's own modules; only the order of the columns of h differs."""
         x_u, l_u, arc_out, arc_in, x_v, l_v = transition.h.blocks()
-        self.h[0].weight.copy_(torch.cat([x_u, x_v, l_u, arc_out, arc_in, l_v], dim=1))
-        self.h[0].bias.copy_(transition.h.first.bias)
+        first = self.h[0]
+        assert isinstance(first, nn.Linear)
+        first.weight.copy_(torch.cat([x_u, x_v, l_u, arc_out, arc_in, l_v], dim=1))
+        first.bias.copy_(transition.h.first.bias)
         self.h[2].load_state_dict(transition.h.last.state_dict())
         for mine, other in zip(self.f_r.parameters(), readout.parameters(), strict=True):
             mine.copy_(other)

@@ -12,6 +12,7 @@ import pytest
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.commands import COMMANDS
+from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.version import __version__
 
@@ -163,9 +164,9 @@ class FakeTrain:
 
     def __init__(self, outcome: float | Exception) -> None:
         self.outcome = outcome
-        self.configs: list[object] = []
+        self.configs: list[TrainConfig] = []
 
-    def run(self, config: object) -> float:
+    def run(self, config: TrainConfig) -> float:
         self.configs.append(config)
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -175,7 +176,7 @@ class FakeTrain:
 @pytest.fixture
 def fake_train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTrain:
     fake = FakeTrain(0.5)
-    monkeypatch.setitem(sys.modules, "lpgnn_cli.commands.train", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "lpgnn_cli.commands.train", fake)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LPGNN_RUNS", raising=False)
     return fake
@@ -186,8 +187,8 @@ def test_a_run_gets_the_typed_config_and_hydra_leaves_nothing_behind(
 ) -> None:
     assert run(["train", "dataset=karate", "seed=3"], capsys) == (0, "", "")
     (config,) = fake_train.configs
-    assert config.seed == 3  # type: ignore[attr-defined]
-    assert type(config.dataset).__name__ == "KarateConfig"  # type: ignore[attr-defined]
+    assert config.seed == 3
+    assert type(config.dataset).__name__ == "KarateConfig"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -207,7 +208,7 @@ def test_multirun_runs_every_combination_under_runs(
 ) -> None:
     code, _, err = run(["train", "-m", "layers=1,2", "g=abs,squared"], capsys)
     assert (code, err) == (0, "")
-    seen = {(c.layers, c.g.name) for c in fake_train.configs}  # type: ignore[attr-defined]
+    seen = {(c.layers, c.g.name) for c in fake_train.configs}
     assert seen == {(1, "abs"), (1, "squared"), (2, "abs"), (2, "squared")}
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable
 
 from lpgnn_cli.metrics import in_per_cent
 
+# Less than this is printed as no difference at all.
+VISIBLE = 0.05
+
 
 def per_cent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f} %" if math.isfinite(fraction) else "-"
@@ -45,6 +48,17 @@ def metric_mean_std(name: str, mean: float, std: float, units: int) -> str:
     if in_per_cent(name):
         return f"{mean_std(100 * mean, 100 * std)} %"
     return mean_std(mean, std, compact)
+
+
+def signed(value: float | None) -> str:
+    """A difference: +1.2, -0.3, 0.0."""
+    if value is None:
+        return "-"
+    return f"{abs(value):.1f}" if abs(value) < VISIBLE else f"{value:+.1f}"
+
+
+def p_text(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ Values are written as on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,17 @@ def read_flat_config(path: Path) -> dict[str, str]:
 def flat_config(text: str) -> dict[str, str]:
     """The same from the text of a config.yaml."""
     return dict(_flatten(parse_yaml(text, "the config"), ""))
+
+
+def differing(configs: Sequence[Mapping[str, str]]) -> dict[str, list[str | None]]:
+    """The settings that some of these configs have different values of, one value per config.
+
+    None where a config has no such setting: that alone is no difference, since the name of the
+    option that brings it is one already.
+    """
+    keys = dict.fromkeys(key for config in configs for key in config)
+    values = {key: [config.get(key) for config in configs] for key in keys}
+    return {key: own for key, own in values.items() if len(set(own) - {None}) > 1}
 
 
 def uses_g(settings: Mapping[str, str]) -> bool:

@@ -15,6 +15,8 @@ from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data import load_dataset
 
+from ..conftest import present
+
 MakeGraphs = Callable[..., list[Any]]
 CASES: dict[str, dict[str, Any]] = {
     "lagrangian": {"layers": 2},
@@ -56,8 +58,8 @@ def test_predictions_are_those_of_eval(
     assert list(found) == [fold.name for fold in run.folds]
     for unit, rows in found.items():
         prediction = lpgnn.load(run, unit=unit).predict(make_graphs(count=15, level=None))
-        assert prediction.classes.tolist() == [int(row["predicted"]) for row in rows]
-        largest = prediction.probabilities.max(dim=1).values.tolist()
+        assert present(prediction.classes).tolist() == [int(row["predicted"]) for row in rows]
+        largest = present(prediction.probabilities).max(dim=1).values.tolist()
         assert largest == [float(row["probability"]) for row in rows]
 
 
@@ -69,10 +71,10 @@ def test_all_folds_give_the_mean_and_their_states(
     assert model.units == ["fold-00", "fold-01"]
     together = model.predict(graphs)
     alone = [lpgnn.load(trained, unit=unit).predict(graphs) for unit in model.units]
-    mean = torch.stack([p.probabilities for p in alone]).mean(dim=0)
-    assert torch.equal(together.probabilities, mean)
+    mean = torch.stack([present(p.probabilities) for p in alone]).mean(dim=0)
+    assert torch.equal(present(together.probabilities), mean)
     assert torch.allclose(mean.sum(dim=1), torch.ones(3))
-    assert torch.equal(together.classes, mean.argmax(dim=1))
+    assert torch.equal(present(together.classes), mean.argmax(dim=1))
     nodes = sum(graph.num_nodes for graph in graphs)
     for unit, prediction in zip(model.units, alone, strict=True):
         (states,) = together.states[unit]
@@ -88,7 +90,7 @@ def test_the_way_graphs_are_given_does_not_matter(
 ) -> None:
     graphs = make_graphs(count=4)
     model = lpgnn.load(trained.folder)
-    expected = model.predict(graphs).probabilities
+    expected = present(model.predict(graphs).probabilities)
     given = (
         lpgnn.from_pyg(graphs),
         pyg.data.Batch.from_data_list(graphs),
@@ -96,20 +98,20 @@ def test_the_way_graphs_are_given_does_not_matter(
         iter(graphs),
     )
     for other in given:
-        assert torch.equal(model.predict(other).probabilities, expected)
-    assert torch.allclose(model.predict(graphs[2]).probabilities, expected[2:3], atol=1e-5)
+        assert torch.equal(present(model.predict(other).probabilities), expected)
+    alone = present(model.predict(graphs[2]).probabilities)
+    assert torch.allclose(alone, expected[2:3], atol=1e-5)
     checkpoint = trained.folder / "units" / "fold-00" / "last.pt"
     single = lpgnn.load(checkpoint).predict(graphs)
-    assert torch.equal(
-        single.probabilities, lpgnn.load(trained, unit="fold-00").predict(graphs).probabilities
-    )
+    fold = lpgnn.load(trained, unit="fold-00").predict(graphs)
+    assert torch.equal(present(single.probabilities), present(fold.probabilities))
 
 
 def test_nodes_with_classes(small: dict[str, Any], make_graphs: MakeGraphs) -> None:
     run = lpgnn.train(dataset=make_graphs(level="node"), **small)
     graphs = make_graphs(count=3, level=None)
     prediction = lpgnn.load(run).predict(graphs)
-    assert prediction.probabilities.shape == (sum(g.num_nodes for g in graphs), 2)
+    assert present(prediction.probabilities).shape == (sum(g.num_nodes for g in graphs), 2)
 
 
 def test_a_network_of_a_named_dataset(small: dict[str, Any], runs: Path) -> None:
@@ -119,7 +121,8 @@ def test_a_network_of_a_named_dataset(small: dict[str, Any], runs: Path) -> None
     lpgnn.save_graphs(some, "some.npz")
     found = evaluated(run, ["dataset=graphs", "dataset.path=some.npz"], runs)
     prediction = lpgnn.load(run, unit="fold-01").predict(some)
-    assert prediction.classes.tolist() == [int(row["predicted"]) for row in found["fold-01"]]
+    expected = [int(row["predicted"]) for row in found["fold-01"]]
+    assert present(prediction.classes).tolist() == expected
 
 
 def test_sentences(trained: lpgnn.Run, make_graphs: MakeGraphs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,14 +29,8 @@ class Outer:
     colour: str = setting(choices=("red", "green"))
 
 
-def outer(**changes: object) -> Outer:
-    values: dict[str, object] = {
-        "inner": Inner(share=0.5),
-        "sizes": [1, 2],
-        "optional": None,
-        "colour": "red",
-    }
-    return Outer(**{**values, **changes})  # type: ignore[arg-type]
+def outer(**changes: Any) -> Outer:
+    return replace(Outer(Inner(share=0.5), [1, 2], None, "red"), **changes)
 
 
 def test_values_in_range_pass() -> None:
@@ -50,6 +45,7 @@ def test_values_in_range_pass() -> None:
         ({"inner": Inner(share=1)}, "inner.share must be greater than 0 and less than 1, not 1."),
         ({"inner": Inner(share=float("nan"))}, "inner.share must be a finite number, not nan."),
         ({"sizes": [3, 0]}, "sizes[1] must be at least 1, not 0."),
+        ({"sizes": "/home/x"}, "sizes must be made of numbers, not of '/home/x'."),
         ({"optional": 1}, "optional must be at least 2, not 1."),
         ({"colour": "gren"}, "colour must be one of red, green, not gren. Did you mean green?"),
         ({"colour": "???"}, "colour has no value: add colour=..."),
@@ -121,6 +117,10 @@ def test_devices(config: TrainConfig) -> None:
         (
             ["protocol=holdout", "protocol.validation=0.6", "protocol.test=0.4"],
             "leave nothing to train on",
+        ),
+        (
+            ["aggregator=gat", "aggregator.combine=concat", "aggregator.heads=3", "state=[16]"],
+            r"divides a state of 16 among aggregator\.heads=3",
         ),
     ],
 )

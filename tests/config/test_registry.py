@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -28,10 +29,10 @@ def test_a_declared_option_has_an_implementation(group: str, name: str) -> None:
 @pytest.mark.parametrize(("group", "option"), CHOICES)
 def test_every_file_leads_to_an_implementation(group: str, option: str) -> None:
     needs = {"tu": ["dataset.name=BZR"], "graphs": ["dataset.path=mine.npz"]}.get(option, [])
-    config = getattr(compose("train", [f"{group}={option}", *needs]), group)
+    config: Any = getattr(compose("train", [f"{group}={option}", *needs]), group)
     found = GROUPS[group].of(config)
-    assert type(config) is found.settings
     assert GROUPS[group].free_names or config.name == option
+    assert type(config) is found.settings
 
 
 @pytest.mark.parametrize("group", ["aggregator", "g", "propagation"])

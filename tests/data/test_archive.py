@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data import archive, load_dataset
 from lpgnn_cli.data.archive import read_files
 from lpgnn_cli.errors import UserError
@@ -95,14 +96,14 @@ def test_another_dataset(write_tu: Write) -> None:
             read_files(write_tu(zipped=zipped), "BZR")
 
 
-def test_nothing_there(tmp_path: Path, tiny_config: Callable[..., object]) -> None:
+def test_nothing_there(tmp_path: Path, tiny_config: Callable[..., TuConfig]) -> None:
     with pytest.raises(UserError, match=r"BZR.zip does not exist: give the zip or the folder"):
         load_dataset(tiny_config(tmp_path / "BZR.zip"), None, 0)
 
 
 @pytest.mark.parametrize("name", ["../MUTAG", "a/b", "", ".hidden", "a b", "a?b=c"])
 def test_names_that_would_leave_the_data_folder(
-    tmp_path: Path, tiny_config: Callable[..., object], name: str
+    tmp_path: Path, tiny_config: Callable[..., TuConfig], name: str
 ) -> None:
     config = tiny_config(tmp_path)
     config.name, config.path = name, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import Any
 
 import pytest
 import torch
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data import GraphBatch, load_dataset
+from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.ops.arcs import Arcs
 
 PROPERTY = settings(max_examples=60, deadline=None)
 
 
 @st.composite
-def graphs(draw: st.DrawFn, level: str | None = None) -> GraphBatch:
+def graphs(draw: st.DrawFn, level: TargetLevel | None = None) -> GraphBatch:
     """Any union: isolated nodes, no arcs, loops, one-way and parallel arcs, F = 0 and D = 0."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
     random = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
@@ -29,8 +31,9 @@ def graphs(draw: st.DrawFn, level: str | None = None) -> GraphBatch:
         source.append(first + torch.randint(0, size, (arcs,), generator=random))
         target.append(first + torch.randint(0, size, (arcs,), generator=random))
     num_arcs = sum(s.numel() for s in source)
-    level = level or draw(st.sampled_from(["graph", "node"]))
-    items = len(sizes) if level == "graph" else int(ptr[-1])
+    levels: tuple[TargetLevel, ...] = ("graph", "node")
+    at: TargetLevel = draw(st.sampled_from(levels)) if level is None else level
+    items = len(sizes) if at == "graph" else int(ptr[-1])
     return GraphBatch.from_arcs(
         features=torch.randn(int(ptr[-1]), draw(st.integers(0, 3)), generator=random),
         source=torch.cat(source),
@@ -38,7 +41,7 @@ def graphs(draw: st.DrawFn, level: str | None = None) -> GraphBatch:
         arc_labels=torch.randn(num_arcs, draw(st.integers(0, 2)), generator=random),
         graph_ptr=ptr,
         targets=torch.randint(0, 3, (items,), generator=random),
-        target_level=level,
+        target_level=at,
         num_classes=3,
     )
 
@@ -164,11 +167,11 @@ def test_labels_in_both_directions() -> None:
         ({"features": torch.full((5, 1), torch.nan)}, "features must be finite"),
         ({"features": torch.ones(5)}, "features must be a matrix"),
         ({"features": torch.ones(5, 1).long()}, "floating point"),
-        ({"arc_in": torch.zeros(3, 1)}, "a row an arc"),
+        ({"arc_in": torch.zeros(3, 1)}, "one row per arc"),
         ({"arc_in": torch.zeros(4, 2)}, "equally long"),
     ],
 )
-def test_validate_names_what_is_broken(changes: dict[str, torch.Tensor], sentence: str) -> None:
+def test_validate_names_what_is_broken(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         dataclasses.replace(path_of_three(), **changes).validate()
 

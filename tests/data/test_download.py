@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ class Mirror:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    def __init__(self, mirror: Mirror, *args: object, **kwargs: object) -> None:
+    def __init__(self, mirror: Mirror, *args: Any, **kwargs: Any) -> None:
         self.mirror = mirror
         super().__init__(*args, **kwargs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def write(path: Path, folds: object) -> str:
     return f"protocol.splits={path}"
 
 
-def own_folds() -> list[dict[str, object]]:
+def own_folds() -> list[dict[str, Any]]:
     order = np.random.RandomState(1).permutation(188).tolist()
     thirds = [order[:60], order[60:120], order[120:]]
     return [
@@ -96,7 +97,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         (fold, inner) for fold in range(3) for inner in range(2)
     ]
     assert select[3].val is not None
-    assert select[3].val.tolist() == folds[1]["model_selection"][1]["validation"]  # type: ignore[index]
+    assert select[3].val.tolist() == folds[1]["model_selection"][1]["validation"]
     assert [s.test.tolist() for s in splits(word, "protocol.stage=assess")] == [
         fold["test"] for fold in folds
     ]
@@ -115,8 +116,8 @@ def test_the_fair_splits_are_found_by_the_name_of_the_dataset(
 
 def test_files_that_cannot_be_used_get_one_sentence(tmp_path: Path) -> None:
     twice, far, empty = own_folds(), own_folds(), own_folds()
-    twice[1]["test"] = [*twice[1]["test"], twice[0]["test"][0]]  # type: ignore[misc, index]
-    far[0]["test"] = [*far[0]["test"][:-1], 188]  # type: ignore[index]
+    twice[1]["test"] = [*twice[1]["test"], twice[0]["test"][0]]
+    far[0]["test"] = [*far[0]["test"][:-1], 188]
     empty[2]["model_selection"] = []
     cases = {
         "outer fold 2: a graph is in more than one part": twice,

@@ -50,7 +50,7 @@ def transductive(supervised: int | None) -> TransductiveConfig:
 
 
 def graphs_of(targets: list[int], name: str = "sample") -> Dataset:
-    """One node a graph."""
+    """One node per graph."""
     n = len(targets)
     batch = GraphBatch.from_arcs(
         features=torch.zeros(n, 0),
@@ -135,9 +135,9 @@ def test_holdout_partitions_every_class(
     for part in parts(split):
         assert {targets[i] for i in part} == set(range(len(sizes))), "no class is left out"
     assert split.val is not None
-    for part, share in ((split.val, validation), (split.test, test)):
+    for chosen, share in ((split.val, validation), (split.test, test)):
         for c, size in enumerate(sizes):
-            assert abs(sum(targets[i] == c for i in part.tolist()) - share * size) <= 1.01
+            assert abs(sum(targets[i] == c for i in chosen.tolist()) - share * size) <= 1.01
 
 
 def test_generated_tasks_bring_their_own_parts(dataset_config: Configs) -> None:

@@ -102,7 +102,7 @@ def test_all_graphs_without_arcs(write_tu: Write, tiny_config: Config) -> None:
     assert batch.features[:, -2:].tolist() == [[0.0, 0.0]] * 9
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, str | None], str]] = {
     "empty file of graphs": (
         {"graph_indicator": "", "graph_labels": ""},
         "TINY_graph_indicator.txt, line 1: TINY has no graphs",

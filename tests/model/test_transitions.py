@@ -35,7 +35,7 @@ SPECIAL: dict[str, tuple[type[AggregatorConfig], dict[str, Any]]] = {
     "gin": (GinConfig, {"eps": 0.3, "train_eps": True}),
     "gcn": (AggregatorConfig, {}),
     "sage": (AggregatorConfig, {}),
-    "gat": (GatConfig, {"heads": 2}),
+    "gat": (GatConfig, {"heads": 2, "combine": "mean"}),
     "selection": (FilterConfig, {"taps": 3}),
     "median": (FilterConfig, {"taps": 3}),
     "none": (AggregatorConfig, {}),
@@ -67,14 +67,16 @@ def config_of(name: str, **overrides: Any) -> Any:
     return schema(**{"name": name, **common, **special, **overrides})
 
 
-def build(name: str, batch: GraphBatch, state: int = STATE, **overrides: Any) -> Transition:
+def build(
+    name: str, batch: GraphBatch, state: int = STATE, out: int = OUT, **overrides: Any
+) -> Transition:
     torch.manual_seed(0)
     return build_transition(
         config_of(name, **overrides),
         state_size=state,
         label_size=batch.features.shape[1],
         arc_size=batch.arc_in.shape[1],
-        out_size=OUT,
+        out_size=out,
     ).double()
 
 
@@ -103,7 +105,8 @@ def test_gradients_for_states_labels_arc_labels_and_weights(
     def apply(x: Tensor, label: Tensor, arc_in: Tensor, arc_out: Tensor, *theta: Tensor) -> Tensor:
         named = dict(zip(parameters, theta, strict=True))
         inputs = (x, label, with_arc_labels(batch, arc_in, arc_out))
-        return functional_call(transition, named, inputs)
+        found: Tensor = functional_call(transition, named, inputs)
+        return found
 
     arguments = (states_of(batch), batch.features, batch.arc_in, batch.arc_out)
     tensors = [t.clone().requires_grad_() for t in (*arguments, *parameters.values())]
@@ -137,7 +140,7 @@ def test_factored_arc_mlp_matches_the_concatenation(
     arc_labels: int,
 ) -> None:
     batch = make_batch(arc_labels=arc_labels)
-    options = {"hidden": hidden, "own_state": own_state, "norm": norm}
+    options: dict[str, Any] = {"hidden": hidden, "own_state": own_state, "norm": norm}
     transition = build(name, batch, output_activation=output, **options)
     x = states_of(batch).requires_grad_()
     source, target = batch.arcs.source, batch.arcs.target
@@ -210,7 +213,8 @@ def gat_by_hand(t: Any, z: Tensor, batch: GraphBatch, v: int) -> Tensor:
         )
         alpha = torch.nn.functional.leaky_relu(scores, 0.2).softmax(dim=0)
         heads.append(sum(a * value[u][k] for a, (u, _) in zip(alpha, near, strict=True)))
-    return (sum(heads) / t.heads).tanh()
+    mean: Tensor = sum(heads) / t.heads
+    return mean.tanh()
 
 
 def filter_signal(t: Any, z: Tensor, batch: GraphBatch) -> Tensor:
@@ -251,7 +255,8 @@ def median_by_hand(t: Any, z: Tensor, batch: GraphBatch, v: int) -> Tensor:
 def mlp(h: Any, row: Tensor) -> Tensor:
     for linear in h.linears[:-1]:
         row = linear(row).tanh()
-    return h.linears[-1](row)
+    result: Tensor = h.linears[-1](row)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -386,7 +391,7 @@ def test_every_option_changes_the_output(
     [
         ("sum", {"own_state": False}),
         ("gin", {"eps": 0.0}),
-        ("gat", {"heads": 3}),
+        ("gat", {"heads": 3, "combine": "mean"}),
         ("selection", {"taps": 2}),
         ("median", {"taps": 2}),
     ],
@@ -415,3 +420,23 @@ def test_every_option_has_a_file_an_implementation_and_its_settings() -> None:
         config = compose("train", [f"aggregator={name}"]).aggregator
         assert type(config) is AGGREGATORS.by_name[name].settings is schema
         build_transition(config, state_size=STATE, label_size=2, arc_size=2, out_size=OUT)
+
+
+def test_heads_side_by_side_are_attentions_of_their_own(make_batch: BatchMaker) -> None:
+    """With the same weights, each half of the output is what one head alone puts out."""
+    batch = make_batch()
+    both: Any = build("gat", batch, heads=2, combine="concat")
+    states = torch.randn(batch.num_nodes, STATE, dtype=torch.float64)
+    together = both(states, batch.features, batch)
+    assert together.shape == (batch.num_nodes, OUT)
+    for head in range(2):
+        alone: Any = build("gat", batch, heads=1, combine="mean", out=OUT // 2)
+        rows = slice(head * OUT // 2, (head + 1) * OUT // 2)
+        weights = both.state_dict()
+        for name, value in weights.items():
+            if "score" in name:
+                weights[name] = value[head : head + 1]
+            elif value.shape[0] == OUT:
+                weights[name] = value[rows]
+        alone.load_state_dict(weights)
+        torch.testing.assert_close(alone(states, batch.features, batch), together[:, rows])

@@ -11,6 +11,9 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from lpgnn_cli.ops import Arcs, gather_source, gather_target, sum_incoming, sum_neighbours
 
+# An operation, the same by plain indexing, and values for both.
+Case = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], Tensor]
+
 
 def plain_sum_incoming(values: Tensor, arcs: Arcs) -> Tensor:
     return values.new_zeros(arcs.num_nodes, values.shape[1]).index_add(0, arcs.target, values)
@@ -29,21 +32,19 @@ CASES: dict[str, tuple[Callable[..., Tensor], Callable[[Tensor, Arcs], Tensor], 
 
 
 @pytest.fixture(params=CASES)
-def case(
-    request: pytest.FixtureRequest, arcs: Arcs
-) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor], Tensor]:
+def case(request: pytest.FixtureRequest, arcs: Arcs) -> Case:
     operation, plain, on_arcs = CASES[request.param]
     count = arcs.num_arcs if on_arcs else arcs.num_nodes
     values = torch.randn(count, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     return lambda v: operation(v, arcs), lambda v: plain(v, arcs), values
 
 
-def test_matches_plain_indexing(any_backend: str, case: tuple) -> None:
+def test_matches_plain_indexing(any_backend: str, case: Case) -> None:
     operation, plain, values = case
     torch.testing.assert_close(operation(values), plain(values), rtol=0, atol=1e-12)
 
 
-def test_gradients_of_first_and_second_order(any_backend: str, case: tuple) -> None:
+def test_gradients_of_first_and_second_order(any_backend: str, case: Case) -> None:
     operation, _, values = case
     assert gradcheck(operation, values.requires_grad_())
     # The square makes the second derivative something other than zero.

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from lpgnn_cli.cli import main
-from lpgnn_cli.paper.document import signed, value_text
+from lpgnn_cli.formatting import signed
+from lpgnn_cli.paper.document import value_text
 from lpgnn_cli.paper.reference import Value, reference_tables
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RunFolder
 

@@ -10,7 +10,8 @@ from scipy import stats
 from lpgnn_cli.paper.document import find
 from lpgnn_cli.paper.reference import reference_tables
 from lpgnn_cli.paper.runs import runs_in_folders
-from lpgnn_cli.paper.significance import EXACT_PAIRS, Comparison, corrected_t_p, sign_flip_p
+from lpgnn_cli.paper.significance import Comparison
+from lpgnn_cli.reporting.significance import EXACT_PAIRS, corrected_t_p, sign_flip_p
 from lpgnn_cli.runfolder import FAILED, FINISHED, RunFolder, runs_root
 
 MakeRun = Callable[..., RunFolder]

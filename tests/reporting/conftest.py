@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 from lpgnn_cli.runfolder import (
@@ -22,6 +23,8 @@ from lpgnn_cli.runfolder import (
 )
 
 MakeRun = Callable[..., RunFolder]
+Curves = list[dict[str, NDArray[np.float64]]]
+MakeCurves = Callable[..., Curves]
 
 CONFIG = {
     "dataset": {"name": "MUTAG"},
@@ -103,10 +106,10 @@ def make_run(tmp_path: Path) -> MakeRun:
 
 
 @pytest.fixture
-def realistic_curves() -> Callable[..., list[dict[str, np.ndarray]]]:
+def realistic_curves() -> MakeCurves:
     """Curves of several units that look like training, with three layers."""
 
-    def curves(units: int, epochs: int, layers: int = 3) -> list[dict[str, np.ndarray]]:
+    def curves(units: int, epochs: int, layers: int = 3) -> Curves:
         random = np.random.default_rng(0)
         t = np.arange(1, epochs + 1)
         made = []

@@ -1,5 +1,7 @@
 """A new metric is one entry of the registry: everything that reports takes it up from there."""
 
+from __future__ import annotations
+
 import io
 import json
 
@@ -12,14 +14,17 @@ from lpgnn_cli.reporting.look import style
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
 from lpgnn_cli.reporting.units import common_curves, read_units
-from lpgnn_cli.runfolder import FINISHED
+from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import Job
 from lpgnn_cli.sweeps.leaderboard import cells_of
 
+from ..conftest import present
+from .conftest import MakeRun
+
 
 @pytest.fixture
-def recall(monkeypatch):
+def recall(monkeypatch: pytest.MonkeyPatch) -> Metric:
     metric = Metric(
         "recall",
         "recall",
@@ -32,7 +37,7 @@ def recall(monkeypatch):
 
 
 @pytest.fixture
-def run(make_run, recall):
+def run(make_run: MakeRun, recall: Metric) -> RunFolder:
     return make_run(
         [
             {
@@ -51,7 +56,7 @@ def run(make_run, recall):
     )
 
 
-def test_it_is_in_the_summary_under_both_rules(run):
+def test_it_is_in_the_summary_under_both_rules(run: RunFolder) -> None:
     summarise(run)
     stored = json.loads(run.summary_path.read_text())
     assert stored["cv/best_epoch"] == 1
@@ -62,7 +67,7 @@ def test_it_is_in_the_summary_under_both_rules(run):
     assert stored["train/recall_mean"] == pytest.approx(0.6)
 
 
-def test_it_has_a_line_in_the_closing_table(run):
+def test_it_has_a_line_in_the_closing_table(run: RunFolder) -> None:
     summarise(run)
     file = io.StringIO()
     closing_table(run, Console(file=file), 1.0)
@@ -70,12 +75,13 @@ def test_it_has_a_line_in_the_closing_table(run):
     assert line.split(maxsplit=1) == ["recall", "50.0 ± 20.0 %"]
 
 
-def test_it_has_a_panel_in_the_curves(run):
+def test_it_has_a_panel_in_the_curves(run: RunFolder) -> None:
     with style():
-        figure = draw_curves(common_curves(read_units(run)), summarise(run), "title")
+        curves = common_curves(read_units(run))
+        figure = present(draw_curves(curves, summarise(run), "title"))
     _, recall = figure.axes
     assert recall.get_ylabel() == "recall (%)"
-    texts = [text.get_text() for text in recall.get_legend().get_texts()]
+    texts = [text.get_text() for text in present(recall.get_legend()).get_texts()]
     assert texts == [
         "train",
         "test",
@@ -84,7 +90,7 @@ def test_it_has_a_panel_in_the_curves(run):
     ]
 
 
-def test_a_sweep_can_be_sorted_by_it(run):
+def test_a_sweep_can_be_sorted_by_it(run: RunFolder) -> None:
     board = Board("honest/recall_mean")
     board.views = {"a": View(Job(1, "a", ()), FINISHED, summary=summarise(run))}
     assert cells_of(board, board.views["a"], 1, [])[2] == "50.0 %"

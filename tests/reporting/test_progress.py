@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import io
 import os
 import pty
@@ -15,7 +17,9 @@ from lpgnn_cli.reporting.progress import (
     QuietProgress,
     make_progress,
 )
-from lpgnn_cli.runfolder import DIVERGED, FINISHED, Rule, UnitResult
+from lpgnn_cli.runfolder import DIVERGED, FINISHED, Rule, RunFolder, Unit, UnitResult
+
+from .conftest import MakeRun
 
 METRICS = {
     "train/loss": 0.4123,
@@ -29,34 +33,36 @@ METRICS = {
 class Clock:
     now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
 
 @pytest.fixture
-def run(make_run):
+def run(make_run: MakeRun) -> RunFolder:
     return make_run([{"test/accuracy": [0.5]}] * 3)
 
 
 @pytest.fixture
-def units(run):
+def units(run: RunFolder) -> list[Unit]:
     return run.read_record().units
 
 
-def ended(unit, state=FINISHED, reason=""):
+def ended(unit: str, state: str = FINISHED, reason: str = "") -> UnitResult:
     return UnitResult(unit, state, 10, 10, Rule.LAST_EPOCH, dict(METRICS), 1.0, reason)
 
 
-def plain(clock):
+def plain(clock: Clock) -> tuple[PlainProgress, io.StringIO]:
     file = io.StringIO()
     return PlainProgress(Console(file=file), clock), file
 
 
-def test_plain_lines_come_no_oftener_than_every_three_seconds(run, units):
+def test_plain_lines_come_no_oftener_than_every_three_seconds(
+    run: RunFolder, units: list[Unit]
+) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 10_000)
-    for epoch in range(1, 10_001):  # ten seconds at a thousand epochs a second
+    for epoch in range(1, 10_001):  # ten seconds at a thousand epochs per second
         clock.now = epoch / 1000
         progress.epoch_done("fold-00", epoch, METRICS)
     lines = file.getvalue().splitlines()
@@ -68,7 +74,7 @@ def test_plain_lines_come_no_oftener_than_every_three_seconds(run, units):
     )
 
 
-def test_plain_lines_become_rarer_in_long_runs(run, units):
+def test_plain_lines_become_rarer_in_long_runs(run: RunFolder, units: list[Unit]) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 100_000)
@@ -78,7 +84,7 @@ def test_plain_lines_become_rarer_in_long_runs(run, units):
     assert 120 <= len(file.getvalue().splitlines()) <= 180
 
 
-def test_units_side_by_side_share_a_line(run, units):
+def test_units_side_by_side_share_a_line(run: RunFolder, units: list[Unit]) -> None:
     clock = Clock()
     progress, file = plain(clock)
     progress.run_started(run, units, 100)
@@ -89,14 +95,14 @@ def test_units_side_by_side_share_a_line(run, units):
     assert "test 90.0 %" in file.getvalue()
 
 
-def test_divergence_is_said_at_once(run, units):
+def test_divergence_is_said_at_once(run: RunFolder, units: list[Unit]) -> None:
     progress, file = plain(Clock())
     progress.run_started(run, units, 100)
     progress.unit_ended("fold-01", ended("fold-01", DIVERGED, "not\x1b[1m\nfinite"))
     assert file.getvalue().splitlines()[-1] == "fold-01 diverged after 10 epochs: not[1m finite"
 
 
-def test_eta_counts_units_that_run_side_by_side(run, units):
+def test_eta_counts_units_that_run_side_by_side(run: RunFolder, units: list[Unit]) -> None:
     clock = Clock()
     progress, _ = plain(clock)
     progress.run_started(run, units, 101)
@@ -108,7 +114,9 @@ def test_eta_counts_units_that_run_side_by_side(run, units):
     assert progress._tracker.remaining() == pytest.approx(201 * 5 / 100)
 
 
-def test_eta_does_not_count_epochs_computed_before_a_resume(run, units):
+def test_eta_does_not_count_epochs_computed_before_a_resume(
+    run: RunFolder, units: list[Unit]
+) -> None:
     clock = Clock()
     progress, _ = plain(clock)
     progress.run_started(run, units[:1], 1000)
@@ -118,7 +126,7 @@ def test_eta_does_not_count_epochs_computed_before_a_resume(run, units):
     assert progress._tracker.remaining() == pytest.approx(89.0)
 
 
-def test_no_control_characters_in_a_pipe(run, units):
+def test_no_control_characters_in_a_pipe(run: RunFolder, units: list[Unit]) -> None:
     progress, file = plain(Clock())
     progress.run_started(run, units, 10)
     for epoch in range(1, 11):
@@ -129,12 +137,21 @@ def test_no_control_characters_in_a_pipe(run, units):
 
 
 @pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_a_pipe_gets_plain_lines_whatever_the_environment_forces(monkeypatch, variable):
+def test_a_pipe_gets_plain_lines_whatever_the_environment_forces(
+    monkeypatch: pytest.MonkeyPatch, variable: str, run: RunFolder, units: list[Unit]
+) -> None:
     monkeypatch.setenv(variable, "1")
-    assert isinstance(make_progress(Console(file=io.StringIO()), quiet=False), PlainProgress)
+    file = io.StringIO()
+    progress = make_progress(Console(file=file), quiet=False)
+    progress.run_started(run, units, 10)
+    progress.epoch_done("fold-00", 1, METRICS)
+    progress.unit_ended("fold-00", ended("fold-00", DIVERGED, "not finite"))
+    progress.run_ended(run, {})
+    assert "fold-00 diverged after 10 epochs: not finite" in file.getvalue().splitlines()
+    assert all(c.isprintable() or c == "\n" for c in file.getvalue())
 
 
-def test_quiet_shows_nothing(run, units):
+def test_quiet_shows_nothing(run: RunFolder, units: list[Unit]) -> None:
     file = io.StringIO()
     progress = make_progress(Console(file=file, force_terminal=True), quiet=True)
     assert isinstance(progress, QuietProgress)
@@ -145,7 +162,9 @@ def test_quiet_shows_nothing(run, units):
     assert file.getvalue() == ""
 
 
-def live(run, units, no_color=False):
+def live(
+    run: RunFolder, units: list[Unit], no_color: bool = False
+) -> tuple[LiveProgress, io.StringIO]:
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=120, no_color=no_color)
     progress = LiveProgress(console)
@@ -153,7 +172,7 @@ def live(run, units, no_color=False):
     return progress, file
 
 
-def test_live_display_shows_units_values_and_troubles(run, units):
+def test_live_display_shows_units_values_and_troubles(run: RunFolder, units: list[Unit]) -> None:
     progress, file = live(run, units, no_color=True)
     progress.epoch_done("fold-00", 4, METRICS)
     progress.unit_ended("fold-01", ended("fold-01"))
@@ -165,7 +184,7 @@ def test_live_display_shows_units_values_and_troubles(run, units):
     assert "fold-02 diverged after 10 epochs: not finite" in output
 
 
-def test_live_display_costs_next_to_nothing(run, units):
+def test_live_display_costs_next_to_nothing(run: RunFolder, units: list[Unit]) -> None:
     progress, file = live(run, units)
     before = time.perf_counter()
     for epoch in range(1, 20_001):
@@ -177,11 +196,11 @@ def test_live_display_costs_next_to_nothing(run, units):
     assert drawn <= 1 + 10 * spent
 
 
-def cursor_shown(output):
+def cursor_shown(output: str) -> bool:
     return output.rindex("\x1b[?25h") > output.rindex("\x1b[?25l")
 
 
-def test_the_cursor_is_never_left_hidden(run, units):
+def test_the_cursor_is_never_left_hidden(run: RunFolder, units: list[Unit]) -> None:
     progress, file = live(run, units)
     assert cursor_shown(file.getvalue())  # already now: a kill must not leave a broken terminal
     progress.run_ended(run, {})
@@ -204,7 +223,7 @@ for epoch in range(1, 1000):
 """
 
 
-def test_ctrl_c_gives_the_terminal_back(run):
+def test_ctrl_c_gives_the_terminal_back(run: RunFolder) -> None:
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
     process = subprocess.Popen(

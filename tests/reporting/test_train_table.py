@@ -1,27 +1,32 @@
+from __future__ import annotations
+
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.reporting.train_table import closing_table
-from lpgnn_cli.runfolder import Rule
+from lpgnn_cli.runfolder import Rule, RunFolder
+
+from .conftest import MakeRun
 
 SETTLED = {"converged": 1.0, "steps": 40.0}
 
 
-def closing(run, elapsed=75.0):
+def closing(run: RunFolder, elapsed: float = 75.0) -> str:
     summarise(run)
     file = io.StringIO()
     closing_table(run, Console(file=file), elapsed)
     return file.getvalue()
 
 
-def line(text, label):
+def line(text: str, label: str) -> str:
     return next(row for row in text.splitlines() if row.startswith(label))
 
 
-def two_folds(make_run, **kwargs):
+def two_folds(make_run: MakeRun, **kwargs: Any) -> RunFolder:
     return make_run(
         [
             {
@@ -41,7 +46,7 @@ def two_folds(make_run, **kwargs):
     )
 
 
-def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
+def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run: MakeRun) -> None:
     text = closing(two_folds(make_run))
     assert line(text, "last epoch (honest)").endswith("70.0 ± 0.0 %  from zero")
     best = line(text, "best epoch (optimistic)")
@@ -55,13 +60,15 @@ def test_optimistic_and_honest_accuracies_stand_side_by_side(make_run):
     assert text.startswith("MUTAG, lagrangian, sum, G = squared, K = 3\n")
 
 
-def test_validation_rule_names_itself_and_shows_the_selected_epoch(make_run):
+def test_validation_rule_names_itself_and_shows_the_selected_epoch(make_run: MakeRun) -> None:
     text = closing(two_folds(make_run, rule=Rule.VALIDATION_LOSS, selected=[1, 1]))
     assert "85.0 ± 5.0 %" in line(text, "validation loss (honest)")
     assert line(text, "unit").split()[1] == "accuracy"
 
 
-def test_where_the_run_is_and_what_to_do_next(make_run, monkeypatch):
+def test_where_the_run_is_and_what_to_do_next(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = two_folds(make_run)
     monkeypatch.chdir(run.path.parent)
     text = closing(run)
@@ -73,12 +80,14 @@ def test_where_the_run_is_and_what_to_do_next(make_run, monkeypatch):
     assert str(run.path).lstrip("/") in line(text, "run")
 
 
-def test_no_dashboard_without_tracking(make_run):
+def test_no_dashboard_without_tracking(make_run: MakeRun) -> None:
     text = closing(two_folds(make_run, config={"tracking": {"name": "none"}}))
     assert "lpgnn ui" not in text
 
 
-def test_a_path_with_spaces_can_be_pasted(make_run, monkeypatch):
+def test_a_path_with_spaces_can_be_pasted(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = two_folds(make_run)
     spaced = run.path.with_name("a run")
     run.path.rename(spaced)
@@ -87,7 +96,7 @@ def test_a_path_with_spaces_can_be_pasted(make_run, monkeypatch):
     assert line(closing(run), "evaluate").endswith("""lpgnn eval 'run="a run"'""")
 
 
-def test_states_of_training_that_agree_are_said_in_one_line(make_run):
+def test_states_of_training_that_agree_are_said_in_one_line(make_run: MakeRun) -> None:
     inference = [{**SETTLED, "gain": 0.7, "path_free": 1.0}] * 2
     text = closing(two_folds(make_run, persistent=[{"accuracy": 0.71}] * 2, inference=inference))
     assert "71.0 ± 0.0 %" in line(text, "persistent states")
@@ -96,7 +105,7 @@ def test_states_of_training_that_agree_are_said_in_one_line(make_run):
     assert "rescore_mb" not in text
 
 
-def test_states_of_training_that_promise_too_much_are_warned_of(make_run):
+def test_states_of_training_that_promise_too_much_are_warned_of(make_run: MakeRun) -> None:
     text = closing(
         two_folds(
             make_run,
@@ -112,18 +121,18 @@ def test_states_of_training_that_promise_too_much_are_warned_of(make_run):
     assert " ".join(line(text, "fold-00").split()).startswith("fold-00 50.0 % 70.0 % 90.0 %")
 
 
-def test_a_best_epoch_that_was_not_scored_from_zero_says_why(make_run):
+def test_a_best_epoch_that_was_not_scored_from_zero_says_why(make_run: MakeRun) -> None:
     text = closing(two_folds(make_run, persistent=[{"accuracy": 0.7}] * 2))
     assert "were not kept (rescore_mb)" in line(text, "from zero (optimistic)")
 
 
-def test_repelling_fixed_points_are_warned_of(make_run):
+def test_repelling_fixed_points_are_warned_of(make_run: MakeRun) -> None:
     gains = [{**SETTLED, "gain": 2.2}, {**SETTLED, "gain": 0.7}]
     text = closing(two_folds(make_run, inference=gains))
     assert "fixed points repel in 1 of 2 units: the Jacobian's gain reaches 2.20" in text
 
 
-def test_units_that_did_not_finish_are_named(make_run):
+def test_units_that_did_not_finish_are_named(make_run: MakeRun) -> None:
     reason = "the Lagrangian\nis \x1b[31mnot finite"
     text = closing(two_folds(make_run, states=["finished", "diverged"], reason=reason))
     assert "1 of 2 units did not finish: the means are over the other 1." in text
@@ -131,14 +140,14 @@ def test_units_that_did_not_finish_are_named(make_run):
     assert line(text, "fold-01").endswith("diverged")
 
 
-def test_an_interrupted_run_says_how_to_go_on(make_run):
+def test_an_interrupted_run_says_how_to_go_on(make_run: MakeRun) -> None:
     text = closing(two_folds(make_run, states=["interrupted"] * 2))
     assert "lpgnn train resume=" in line(text, "continue")
     assert "there is no result" in text
     assert "lpgnn eval" not in text
 
 
-def test_units_that_never_started_are_told_from_interrupted_ones(make_run):
+def test_units_that_never_started_are_told_from_interrupted_ones(make_run: MakeRun) -> None:
     run = two_folds(make_run, states=["diverged", "finished"])
     for name in ("result.json", "metrics.csv"):
         (run.unit("fold-01") / name).unlink()
@@ -147,14 +156,14 @@ def test_units_that_never_started_are_told_from_interrupted_ones(make_run):
     assert "resume" not in text
 
 
-def test_many_units_of_several_seeds_are_condensed_by_seed(make_run):
+def test_many_units_of_several_seeds_are_condensed_by_seed(make_run: MakeRun) -> None:
     curves = [{"test/accuracy": [0.5 + 0.1 * (i // 10)]} for i in range(30)]
     text = closing(make_run(curves, seeds=3))
     assert [line(text, f"seed {s}").split()[2] for s in range(3)] == ["50.0", "60.0", "70.0"]
     assert "fold-" not in text
 
 
-def test_many_folds_show_the_first_and_the_last(make_run):
+def test_many_folds_show_the_first_and_the_last(make_run: MakeRun) -> None:
     text = closing(make_run([{"test/accuracy": [0.5]} for _ in range(25)]))
     assert "(15 more)" in text
     assert "fold-04" in text
@@ -162,13 +171,15 @@ def test_many_folds_show_the_first_and_the_last(make_run):
     assert "fold-20" in text
 
 
-def test_no_control_characters_in_a_pipe_even_under_force_color(make_run, monkeypatch):
+def test_no_control_characters_in_a_pipe_even_under_force_color(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     text = closing(two_folds(make_run, states=["finished", "failed"], reason="\x1b[31mred\x07"))
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
-def test_ascii_output_has_no_other_characters(make_run):
+def test_ascii_output_has_no_other_characters(make_run: MakeRun) -> None:
     run = two_folds(make_run, config={"dataset": {"name": "Été"}})
     summarise(run)
     raw = io.BytesIO()
@@ -181,18 +192,20 @@ def test_ascii_output_has_no_other_characters(make_run):
 
 
 class Terminal(io.StringIO):
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
-def draw_on_terminal(run, width):
+def draw_on_terminal(run: RunFolder, width: int) -> str:
     summarise(run)
     file = Terminal()
     closing_table(run, Console(file=file, width=width), 1.0)
     return file.getvalue()
 
 
-def test_the_table_fits_eighty_columns_and_commands_stay_whole(make_run, monkeypatch):
+def test_the_table_fits_eighty_columns_and_commands_stay_whole(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", "1")
     run = two_folds(make_run)
@@ -202,7 +215,9 @@ def test_the_table_fits_eighty_columns_and_commands_stay_whole(make_run, monkeyp
 
 
 @pytest.mark.parametrize("no_color", [False, True])
-def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatch, no_color):
+def test_a_terminal_gets_a_table_and_colour_unless_unwanted(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, no_color: bool
+) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
@@ -213,13 +228,13 @@ def test_a_terminal_gets_a_table_and_colour_unless_unwanted(make_run, monkeypatc
     assert ("\x1b[31m" in output) != no_color  # red: the failed unit
 
 
-def test_a_run_that_only_selects_says_what_it_is_scored_on(make_run):
+def test_a_run_that_only_selects_says_what_it_is_scored_on(make_run: MakeRun) -> None:
     config = {"dataset": {"name": "MUTAG"}, "protocol": {"name": "nested", "stage": "select"}}
     text = closing(two_folds(make_run, config=config))
     assert text.startswith("MUTAG, test = inner validation parts\n")
 
 
-def test_karate_is_named_for_what_it_is(make_run):
+def test_karate_is_named_for_what_it_is(make_run: MakeRun) -> None:
     text = closing(make_run([{"train/accuracy": [0.5, 1.0]}]))
     assert "train accuracy: all nodes are supervised" in line(text, "last epoch")
     assert "optimistic" not in text

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def lpgnn(tmp_path: Path) -> Lpgnn:
     """Start a command, in a session and a process group of its own."""
 
     def start(
-        *words: str, extra: dict[str, str] | None = None, **options: object
+        *words: str, extra: dict[str, str] | None = None, **options: Any
     ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "lpgnn_cli", *words],
@@ -71,7 +72,7 @@ def lpgnn(tmp_path: Path) -> Lpgnn:
             text=True,
             start_new_session=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", **(extra or {})},
-            **options,  # type: ignore[call-overload]
+            **options,
         )
 
     return start

@@ -122,6 +122,11 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
     return {"signals": sum(counts.values()), **counts, "runs, all bit-equal": runs}
 
 
+def finished(root: Path) -> int:
+    """How many jobs of the sweep have ended well."""
+    return len(list(root.glob("sweep/jobs/*/summary.json")))
+
+
 def soak_sweep(folder: Path, jobs: int, chance: random.Random) -> Outcome:
     root = folder / "sweep-runs"
     bad = chance.sample(range(jobs), max(3, jobs // 10))
@@ -143,9 +148,8 @@ def soak_sweep(folder: Path, jobs: int, chance: random.Random) -> Outcome:
             start_new_session=True,
         )
         if kills < 3:
-            done = lambda: len(list(root.glob("sweep/jobs/*/summary.json")))  # noqa: E731
-            goal = done() + chance.randrange(1, max(2, jobs // 4))
-            while process.poll() is None and done() < goal:
+            goal = finished(root) + chance.randrange(1, max(2, jobs // 4))
+            while process.poll() is None and finished(root) < goal:
                 time.sleep(0.2)
         if process.poll() is None and kills < 3:
             kills += 1

@@ -35,8 +35,8 @@ def zipped(path: Path, *extra: tuple[str, str | bytes], **files: str) -> Path:
             file.writestr(f"TINY/TINY_{suffix}.txt", text)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for name, text in extra:
-                file.writestr(name, text)
+            for name, content in extra:
+                file.writestr(name, content)
     return path
 
 

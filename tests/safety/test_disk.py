@@ -116,7 +116,7 @@ def test_a_folder_that_is_removed_under_its_run(
 ) -> None:
     def remove(path: Path, content: dict[str, object]) -> None:
         shutil.rmtree(runs, ignore_errors=True)
-        checkpoint.save_checkpoint(path, content)  # type: ignore[arg-type]
+        checkpoint.save_checkpoint(path, content)
 
     monkeypatch.setattr(fit, "save_checkpoint", remove)
     assert main(["train", *SOBER, *SMALL, "epochs=9", "checkpoint_every=3"]) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ class Server:
 def test_a_server_does_not_say_what_is_written_where(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fetch.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "fetched"))
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(tmp_path / "fetched"))
     (tmp_path / "fetched").mkdir()
     parent = {"lpgnn.run_id": "r", "folder": str(run.path)}
     child = {"lpgnn.run_id": "r", "lpgnn.unit": "../../../owned", "mlflow.parentRunId": "0" * 32}
@@ -281,7 +282,8 @@ def test_a_damaged_checkpoint_stops_a_resumed_run_in_a_sentence(
 @pytest.mark.parametrize("key", ["config", "unit", "progress", "shape", "scaler", "propagation"])
 def test_a_checkpoint_that_holds_something_else_costs_a_sentence(key: str, run: RunFolder) -> None:
     file = run.unit("fold-00") / "last.pt"
-    for value in (None, 7, {}, [], "text", {"network": {}}):
+    values: list[object] = [None, 7, {}, [], "text", {"network": {}}]
+    for value in values:
         edit_checkpoint(file, key, value=value)
         with pytest.raises(UserError):
             TrainedUnit(file, None, torch.device("cpu")).rescore(None)

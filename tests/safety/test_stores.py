@@ -92,9 +92,9 @@ def test_no_broken_folder_takes_the_others_down(
             folder = Path(shutil.copytree(trained, runs / "train" / f"bad-{number}-{name}"))
             (folder / name).write_text(text)
     record = json.loads((runs / "train" / "good" / "run.json").read_text())
-    for number, change in enumerate(
-        [{"started": 1e300}, {"started": "x"}, {"units": [{"name": "../x"}]}, {"state": "hm"}]
-    ):
+    odd: list[dict[str, object]] = [{"started": 1e300}, {"started": "x"}]
+    odd += [{"units": [{"name": "../x"}]}, {"state": "hm"}]
+    for number, change in enumerate(odd):
         folder = Path(shutil.copytree(trained, runs / "train" / f"odd-{number}"))
         (folder / "run.json").write_text(json.dumps({**record, **change}))
     for words in (["runs"], ["runs", "--json"], ["runs", "--csv"], ["runs", "layers=1"]):

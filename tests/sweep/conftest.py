@@ -90,9 +90,7 @@ class Sweeper:
             time.sleep(0.05)
 
 
-@pytest.fixture(scope="session")
-def sweeper_type() -> type[Sweeper]:
-    return Sweeper
+MakeSweeper = Callable[[str], Sweeper]
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def slurm() -> None:
 
 
 @pytest.fixture
-def make_sweeper(tmp_path: Path) -> Callable[[str], Sweeper]:
+def make_sweeper(tmp_path: Path) -> MakeSweeper:
     """A `Sweeper` by name."""
 
     def make(name: str) -> Sweeper:
@@ -114,5 +112,5 @@ def make_sweeper(tmp_path: Path) -> Callable[[str], Sweeper]:
 
 
 @pytest.fixture
-def sweeper(make_sweeper: Callable[[str], Sweeper]) -> Sweeper:
+def sweeper(make_sweeper: MakeSweeper) -> Sweeper:
     return make_sweeper("runs")

@@ -1,15 +1,16 @@
-"""A sweep ends with everything that can be had, whatever happens to its jobs and to itself."""
+"""A sweep ends with everything that can be computed, whatever happens to its jobs and to itself."""
 
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 import pytest
 
+from .conftest import MakeSweeper, Sweeper
+
 
 def disturbed(
-    sweeper: Any,
+    sweeper: Sweeper,
     jobs: int,
     epochs: int,
     raising: list[int],
@@ -31,7 +32,7 @@ def disturbed(
 
 
 def check(
-    make_sweeper: Any,
+    make_sweeper: MakeSweeper,
     jobs: int,
     epochs: int,
     raising: list[int],
@@ -73,12 +74,12 @@ def check(
     assert sweeper.leaderboard() == other.leaderboard()
 
 
-def test_a_sweep_that_is_killed_goes_on_where_it_was(make_sweeper: Any) -> None:
+def test_a_sweep_that_is_killed_goes_on_where_it_was(make_sweeper: MakeSweeper) -> None:
     check(make_sweeper, jobs=8, epochs=10, raising=[2], killed=[5], at=[2])
 
 
 @pytest.mark.slow
-def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: Any) -> None:
+def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: MakeSweeper) -> None:
     check(
         make_sweeper,
         jobs=60,
@@ -89,12 +90,12 @@ def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: Any) -> None:
     )
 
 
-def states(sweeper: Any) -> dict[str, str]:
+def states(sweeper: Sweeper) -> dict[str, str]:
     return {row["seed"]: row["state"] for row in sweeper.leaderboard()}
 
 
 @pytest.mark.slow
-def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
+def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Sweeper) -> None:
     code, said = sweeper.run(
         ["seed=range(4)", "epochs=6", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"],
         SABOTAGE_KILL="1",
@@ -107,7 +108,7 @@ def test_a_crash_in_a_pool_of_joblib_costs_one_job(sweeper: Any) -> None:
     "launcher",
     ["basic", pytest.param("workers", marks=[pytest.mark.slow, pytest.mark.ci])],
 )
-def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Any, launcher: str) -> None:
+def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Sweeper, launcher: str) -> None:
     words = ["seed=range(4)", "epochs=10", f"hydra/launcher={launcher}"]
     process = sweeper.start(words, SABOTAGE_SLEEP="0.2")
     sweeper.wait_for_finished(1, process)
@@ -123,7 +124,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(sweeper: Any, launcher: str) 
     assert set(sweeper.epochs().values()) == {1}
 
 
-def test_failures_are_tried_again_when_asked(sweeper: Any) -> None:
+def test_failures_are_tried_again_when_asked(sweeper: Sweeper) -> None:
     words = ["seed=range(3)", "epochs=5", "hydra/launcher=basic"]
     code, said = sweeper.run([*words, "sweep.fail_fast=true"], SABOTAGE_RAISE="0")
     assert code == 1, said
@@ -139,7 +140,7 @@ def test_failures_are_tried_again_when_asked(sweeper: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_a_job_is_retried_so_often(sweeper: Any) -> None:
+def test_a_job_is_retried_so_often(sweeper: Sweeper) -> None:
     words = ["seed=range(2)", "epochs=5", "hydra/launcher=basic", "sweep.retries=2"]
     code, said = sweeper.run(words, SABOTAGE_RAISE="1")
     assert code == 1, said

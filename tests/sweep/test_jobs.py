@@ -154,7 +154,9 @@ def test_ranking_and_marginal_effects() -> None:
     best = ranking.best()
     assert best is not None
     assert best.job.number == 2
-    found = {(e.axis, e.value): (e.jobs, e.mean, e.best) for e in effects(ranking, ["g", "seed"])}
+    found: dict[tuple[str, str], tuple[object, ...]] = {
+        (e.axis, e.value): (e.jobs, e.mean, e.best) for e in effects(ranking, ["g", "seed"])
+    }
     assert found["g", "abs"] == (2, pytest.approx(0.6), 0.7)
     assert found["g", "lin"] == (1, 0.9, 0.9)
     assert found["seed", "0"] == (2, pytest.approx(0.7), 0.9)

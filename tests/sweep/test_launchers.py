@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
+
+from .conftest import Sweeper
 
 TWELVE = ("lr.theta=1e-3,1e-2", "g=abs,squared", "seed=range(3)", "epochs=5")
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory, sweeper_type: Any) -> Any:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, str]]:
     """In process, one job after the other."""
     root = tmp_path_factory.mktemp("reference") / "runs"
     root.mkdir()
-    return sweep_by(sweeper_type(root), "basic")
+    return sweep_by(Sweeper(root), "basic")
 
 
-def sweep_by(sweeper: Any, launcher: str, *words: str) -> list[Mapping[str, str]]:
+def sweep_by(sweeper: Sweeper, launcher: str, *words: str) -> list[Mapping[str, str]]:
     code, said = sweeper.run([*TWELVE, f"hydra/launcher={launcher}", *words])
     assert code == 0, said
     rows: list[Mapping[str, str]] = sweeper.leaderboard(without=("seconds", "folder"))
@@ -28,21 +29,21 @@ def sweep_by(sweeper: Any, launcher: str, *words: str) -> list[Mapping[str, str]
     return rows
 
 
-def test_worker_processes(sweeper: Any, reference: Any) -> None:
+def test_worker_processes(sweeper: Sweeper, reference: list[Mapping[str, str]]) -> None:
     assert sweep_by(sweeper, "workers", "hydra.launcher.workers=2") == reference
 
 
 @pytest.mark.slow
-def test_joblib(sweeper: Any, reference: Any) -> None:
+def test_joblib(sweeper: Sweeper, reference: list[Mapping[str, str]]) -> None:
     assert sweep_by(sweeper, "joblib", "hydra.launcher.n_jobs=2") == reference
 
 
 @pytest.mark.slurm
-def test_slurm(sweeper: Any, reference: Any, slurm: None) -> None:
+def test_slurm(sweeper: Sweeper, reference: list[Mapping[str, str]], slurm: None) -> None:
     assert sweep_by(sweeper, "slurm", "hydra.launcher.cpus_per_task=1") == reference
 
 
 @pytest.mark.ray
 @pytest.mark.skipif(not find_spec("ray"), reason="the extra [ray] is not installed: make test-ray")
-def test_ray(sweeper: Any, reference: Any) -> None:
+def test_ray(sweeper: Sweeper, reference: list[Mapping[str, str]]) -> None:
     assert sweep_by(sweeper, "ray") == reference

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -163,6 +164,62 @@ def test_what_the_sweep_decides_itself_is_refused(
     first = [] if words[0].startswith("protocol=") else ["protocol=nested"]
     assert main(["sweep", *given, *first, *words]) == 2
     assert sentence in capfd.readouterr().err
+
+
+def plant(folder: Path) -> None:
+    """Pairs of nodes whose label tells the class in 9 of 10 graphs, and whose attribute tells it in
+    the graphs of the test parts alone."""
+    chance = random.Random(0)
+    classes = [graph % 2 for graph in range(120)]
+    tests = [range(40), range(40, 80)]
+    labels = [c if chance.random() < 0.9 else 1 - c for c in classes]
+    leaks = [c if graph < 80 else chance.randint(0, 1) for graph, c in enumerate(classes)]
+    columns = {
+        "A": [f"{2 * g + 1}, {2 * g + 2}\n{2 * g + 2}, {2 * g + 1}" for g in range(120)],
+        "graph_indicator": [f"{g + 1}\n{g + 1}" for g in range(120)],
+        "graph_labels": list(map(str, classes)),
+        "node_labels": [f"{label}\n{label}" for label in labels],
+        "node_attributes": [f"{leak}\n{leak}" for leak in leaks],
+    }
+    (folder / "PLANTED").mkdir()
+    for name, values in columns.items():
+        text = "".join(f"{value}\n" for value in values)
+        (folder / "PLANTED" / f"PLANTED_{name}.txt").write_text(text)
+    # What selects is never among the graphs that leak.
+    selecting = list(range(80, 120))
+    splits = [
+        {
+            "test": list(test),
+            "model_selection": [
+                {"train": [g for g in range(80) if g not in test], "validation": selecting}
+            ],
+        }
+        for test in tests
+    ]
+    (folder / "splits.json").write_text(json.dumps(splits))
+
+
+def test_a_planted_cheat_wins_on_the_test_parts_and_is_not_chosen(
+    runs: Path, tmp_path: Path
+) -> None:
+    plant(tmp_path)
+    words = (
+        "dataset=tu",
+        "dataset.name=PLANTED",
+        f"dataset.path={tmp_path / 'PLANTED'}",
+        "protocol=nested",
+        f"protocol.splits={tmp_path / 'splits.json'}",
+        "protocol.retrain=1",
+        "propagation=layers",
+        "lr.theta=0.05",
+        "epochs=60",
+        "tracking=none",
+        "device=cpu",
+    )
+    sweep = lpgnn.sweep(*words, "dataset.features=attributes,labels")
+    assert [choice.settings for choice in sweep.choices] == [{"dataset.features": "labels"}] * 2
+    cheat = lpgnn.train(*words, "dataset.features=attributes")
+    assert cheat.accuracy > sweep.accuracy + 0.02, "the cheat would have won"
 
 
 @pytest.mark.slow

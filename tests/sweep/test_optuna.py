@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
 
 import pytest
+
+from .conftest import Sweeper
 
 pytestmark = [
     pytest.mark.optuna,
@@ -15,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_a_failing_trial_does_not_end_the_search(sweeper: Any) -> None:
+def test_a_failing_trial_does_not_end_the_search(sweeper: Sweeper) -> None:
     words = [
         "hydra/sweeper=optuna",
         "hydra.sweeper.n_trials=6",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+
+from .conftest import Sweeper
 
 pytestmark = pytest.mark.slurm
 
 ON_SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1")
 
 
-def test_a_job_that_is_killed_or_raises_leaves_the_others_alone(sweeper: Any, slurm: None) -> None:
+def test_a_job_that_is_killed_or_raises_leaves_the_others_alone(
+    sweeper: Sweeper, slurm: None
+) -> None:
     code, said = sweeper.run(
         [*ON_SLURM, "seed=range(4)", "epochs=6"],
         SABOTAGE_RAISE="1",
@@ -25,7 +27,7 @@ def test_a_job_that_is_killed_or_raises_leaves_the_others_alone(sweeper: Any, sl
     assert reasons["2"]
 
 
-def test_a_time_limit_saves_and_queues_again(sweeper: Any, slurm: None) -> None:
+def test_a_time_limit_saves_and_queues_again(sweeper: Sweeper, slurm: None) -> None:
     epochs = 60
     code, said = sweeper.run(
         [

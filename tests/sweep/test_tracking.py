@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+
+from ..conftest import present
+from .conftest import Sweeper
 
 
 @pytest.mark.slow
@@ -12,14 +13,14 @@ import pytest
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow")
 @pytest.mark.filterwarnings("ignore:The ``noload``:DeprecationWarning")
 @pytest.mark.parametrize("mirror", ["sweep", "job"])
-def test_jobs_are_beneath_the_sweep(sweeper: Any, mirror: str) -> None:
+def test_jobs_are_beneath_the_sweep(sweeper: Sweeper, mirror: str) -> None:
     from lpgnn_cli.tracking.store import open_client
 
     words = ["lr.theta=0.01,0.1", "epochs=3", "tracking=mlflow", f"sweep.mirror={mirror}"]
     code, said = sweeper.run(words)
     assert code == 0, said
     client = open_client(f"sqlite:///{sweeper.root / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("lpgnn")
+    experiment = present(client.get_experiment_by_name("lpgnn"))
     runs = client.search_runs([experiment.experiment_id])
     parents = {run.info.run_id: run.data.tags.get("mlflow.parentRunId", "") for run in runs}
     (sweep,) = [run for run in runs if not parents[run.info.run_id]]

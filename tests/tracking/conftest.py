@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import socket
@@ -11,15 +10,15 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from lpgnn_cli.commands.ui import ENVIRONMENT
 
+from .fake_trainer import FakeTrainer
+
 HERE = Path(__file__).parent
-SCRIPT = HERE / "fake_trainer.py"
+MakeTrainer = Callable[..., FakeTrainer]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,16 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow"))
             item.add_marker(pytest.mark.filterwarnings("ignore:The ``noload``:DeprecationWarning"))
-
-
-@pytest.fixture(scope="session")
-def fake_trainer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fake_trainer", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +43,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def make_trainer(fake_trainer: ModuleType, runs: Path) -> Callable[..., Any]:
-    return lambda **options: fake_trainer.FakeTrainer(runs, **options)
+def make_trainer(runs: Path) -> MakeTrainer:
+    return lambda **options: FakeTrainer(runs, **options)
 
 
 @pytest.fixture(scope="session")

@@ -77,14 +77,14 @@ class FakeTrainer:
         self.run.config_path.write_text(CONFIG)
         self.run.write_record(self.record)
 
-    def train(self, on_epoch: Callable[[str, int], None] = lambda unit, epoch: None) -> None:
+    def train(self, on_epoch: Callable[[str, int], object] = lambda unit, epoch: None) -> None:
         for unit in self.record.units:
             self.train_unit(unit, on_epoch)
 
     def train_unit(
         self,
         unit: Unit,
-        on_epoch: Callable[[str, int], None] = lambda unit, epoch: None,
+        on_epoch: Callable[[str, int], object] = lambda unit, epoch: None,
         *,
         first: int = 1,
         last: int | None = None,

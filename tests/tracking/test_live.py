@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,18 +15,21 @@ from lpgnn_cli import tracking
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.tracking import MlflowConfig, TrackingConfig
 from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+from lpgnn_cli.tracking.mirror import RUN_TAG
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import default_uri, open_client
+from lpgnn_cli.tracking.view import UNIT_TAG
+
+from ..conftest import present
+from .conftest import MakeTrainer, Server
 
 HERE = Path(__file__).parent
-MakeTrainer = Callable[..., Any]
 
 
 def assert_complete_and_once(run: RunFolder, uri: str) -> None:
-    """The store has one parent, one child a unit, every row of every unit once, and no more."""
+    """The store has one parent, one child per unit, every row of every unit once, and no more."""
     client = open_client(uri)
-    experiment = client.get_experiment_by_name("lpgnn")
+    experiment = present(client.get_experiment_by_name("lpgnn"))
     record = run.read_record()
     found = client.search_runs(
         [experiment.experiment_id], f"tags.`{RUN_TAG}` = '{record.id}'", max_results=1000
@@ -72,7 +74,7 @@ def test_four_processes_make_and_fill_one_new_store_repeatedly(runs: Path, repea
 
 
 def test_training_goes_on_without_a_server_and_sync_sends_all_later(
-    make_trainer: MakeTrainer, server: Any, capsys: pytest.CaptureFixture[str]
+    make_trainer: MakeTrainer, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said: list[str] = []
     trainer = make_trainer(units=2, epochs=30)
@@ -93,7 +95,7 @@ def test_training_goes_on_without_a_server_and_sync_sends_all_later(
     live.run_ended(trainer.run, {})
     assert len(said) == 2
     assert f"lpgnn sync {trainer.run.path}" in said[1]
-    assert not read_state(trainer.run).complete
+    assert not present(read_state(trainer.run)).complete
 
     assert main(["sync", str(trainer.run.path)]) == 1
     assert "could not be sent" in capsys.readouterr().err
@@ -125,11 +127,11 @@ def test_a_server_that_never_answers_does_not_hold_up_the_run(
         live.run_ended(trainer.run, {})
     assert len(said) == 1
     assert f"lpgnn sync {trainer.run.path}" in said[0]
-    assert read_state(trainer.run).state == "unreachable"
+    assert present(read_state(trainer.run)).state == "unreachable"
 
 
 @pytest.mark.slow
-def test_server_killed_and_restarted_in_mid_run(make_trainer: MakeTrainer, server: Any) -> None:
+def test_server_killed_and_restarted_in_mid_run(make_trainer: MakeTrainer, server: Server) -> None:
     server.start()
     said: list[str] = []
     trainer = make_trainer(units=3, epochs=60)
@@ -156,11 +158,11 @@ def test_server_killed_and_restarted_in_mid_run(make_trainer: MakeTrainer, serve
     train(1, until=lambda: bool(said))
     assert len(said) == 1
     server.start()
-    train(2, until=lambda: read_state(trainer.run).state == "ok")
+    train(2, until=lambda: present(read_state(trainer.run)).state == "ok")
     trainer.finish()
     live.run_ended(trainer.run, {})
     assert len(said) == 1
-    assert read_state(trainer.run).complete
+    assert present(read_state(trainer.run)).complete
     assert_complete_and_once(trainer.run, server.uri)
     assert main(["sync", str(trainer.run.path)]) == 0
     assert_complete_and_once(trainer.run, server.uri)
@@ -183,7 +185,7 @@ def test_a_killed_trainer_leaves_a_complete_mirror(runs: Path, empty_store: Path
     while time.monotonic() < deadline and not ((s := read_state(run)) and s.complete):
         time.sleep(0.2)
     assert_complete_and_once(run, default_uri())
-    assert read_state(run).parent.status == "KILLED"
+    assert present(read_state(run)).parent.status == "KILLED"
 
 
 def test_without_tracking_nothing_of_mlflow_is_imported(make_trainer: MakeTrainer) -> None:

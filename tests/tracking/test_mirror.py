@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +17,11 @@ from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import default_uri, open_client
 from lpgnn_cli.tracking.thinning import MOST_POINTS
 
-MakeTrainer = Callable[..., Any]
+from ..conftest import present
+from .conftest import MakeTrainer
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +33,10 @@ def mirror_of(run: RunFolder) -> Mirror:
     return Mirror(run, default_uri(), "lpgnn")
 
 
-def stored(run: RunFolder) -> tuple[Any, dict[str, Any]]:
+def stored(run: RunFolder) -> tuple[Run, dict[str, Run]]:
     """The parent and the children that the store has, as MLflow's own client finds them."""
     client = open_client(default_uri())
-    experiment = client.get_experiment_by_name("lpgnn")
+    experiment = present(client.get_experiment_by_name("lpgnn"))
     found = client.search_runs([experiment.experiment_id], max_results=1000)
     parents = [r for r in found if "mlflow.parentRunId" not in r.data.tags]
     assert len(parents) == 1
@@ -45,7 +48,7 @@ def stored(run: RunFolder) -> tuple[Any, dict[str, Any]]:
     return parent, by_name
 
 
-def history(run: Any, metric: str) -> list[tuple[int, float]]:
+def history(run: Run, metric: str) -> list[tuple[int, float]]:
     points = open_client(default_uri()).get_metric_history(run.info.run_id, metric)
     return [(point.step, point.value) for point in points]
 
@@ -71,7 +74,7 @@ def test_parent_children_and_complete_curves(make_trainer: MakeTrainer) -> None:
     assert parent.data.params["lr.multiplier"] == "null"
     assert parent.data.tags["dataset_fingerprint"] == "abc"
     assert parent.data.tags["honest/rule"] == "last epoch"
-    # The fake trainer finds from zero 5 percentage points less than it logs.
+    # The fake trainer finds from zero 5 percentage points below what it logs.
     means = [parent.data.metrics[f"{kind}/accuracy_mean"] for kind in ("honest", "persistent")]
     assert means[0] == pytest.approx(means[1] - 0.05)
     figures = children["fold-03"].data.metrics
@@ -205,11 +208,11 @@ def test_an_acknowledgement_that_got_lost_duplicates_nothing(
         try:
             mirror.send(ended=True)
         except ConnectionError:
-            assert read_state(trainer.run).state == "unreachable"
+            assert present(read_state(trainer.run)).state == "unreachable"
         else:
             break
     assert len(lost) > 10
-    state = read_state(trainer.run)
+    state = present(read_state(trainer.run))
     assert state.complete
     assert state.state == "ok"
     _, children = stored(trainer.run)
@@ -291,7 +294,7 @@ def test_a_new_store_gets_everything_again(
     shutil.copy(empty_store, runs / "other.db")
     Mirror(trainer.run, other, "elsewhere").send(ended=True)
     client = open_client(other)
-    experiment = client.get_experiment_by_name("elsewhere")
+    experiment = present(client.get_experiment_by_name("elsewhere"))
     assert len(client.search_runs([experiment.experiment_id])) == 2
 
 

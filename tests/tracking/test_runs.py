@@ -8,9 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +17,12 @@ from lpgnn_cli.runfolder import DIVERGED
 from lpgnn_cli.tracking.mirror import Mirror
 from lpgnn_cli.tracking.store import default_uri
 
-MakeTrainer = Callable[..., Any]
+from .conftest import MakeTrainer
+from .fake_trainer import FakeTrainer
 
 
 @pytest.fixture
-def three_runs(make_trainer: MakeTrainer) -> list[Any]:
+def three_runs(make_trainer: MakeTrainer) -> list[FakeTrainer]:
     """A finished MUTAG run, a diverged IMDB-BINARY run, and one that was killed."""
     trainers = []
     for number, name in enumerate(("good", "bad", "killed")):
@@ -81,7 +80,7 @@ def test_filters_and_order(
 
 
 def test_states_and_values_in_the_table(
-    three_runs: list[Any], capsys: pytest.CaptureFixture[str]
+    three_runs: list[FakeTrainer], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["runs"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
@@ -146,7 +145,7 @@ def test_no_runs_and_unreadable_runs(runs: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_store_tells_the_same(
-    three_runs: list[Any], capsys: pytest.CaptureFixture[str], runs: Path, empty_store: Path
+    three_runs: list[FakeTrainer], capsys: pytest.CaptureFixture[str], runs: Path, empty_store: Path
 ) -> None:
     assert main(["runs", "--store"]) == 2
     assert "nothing to show yet" in capsys.readouterr().err
@@ -158,3 +157,16 @@ def test_the_store_tells_the_same(
     assert listed(capsys, "dataset=imdb_b", "--store") == ["bad"]
     assert main(["runs", "state=finished", "dataset=mutag"]) == 0
     assert "not synced" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_only_settings_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "--diff"]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    titles = header.split()
+    assert "model" not in titles
+    assert titles[-4:] == ["dataset", "lr.theta", "state", "folder"]
+    (bad,) = [line for line in lines if "IMDB-BINARY" in line]
+    assert "0.1" in bad.split()
+    assert main(["runs", "--diff", "dataset=mutag", "--json"]) == 0
+    assert [run["params"] for run in json.loads(capsys.readouterr().out)] == [{}, {}]

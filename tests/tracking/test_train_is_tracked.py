@@ -13,6 +13,8 @@ from lpgnn_cli.metrics import METRICS
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.store import default_uri, open_client
 
+from ..conftest import present
+
 
 def test_a_run_on_mutag_leaves_one_parent_and_ten_children(runs: Path) -> None:
     settings = ["dataset=mutag", "epochs=4", "figures=false", "quiet=true"]
@@ -21,7 +23,7 @@ def test_a_run_on_mutag_leaves_one_parent_and_ten_children(runs: Path) -> None:
     run = RunFolder(record.parent)
 
     client = open_client(default_uri())
-    experiment = client.get_experiment_by_name("lpgnn")
+    experiment = present(client.get_experiment_by_name("lpgnn"))
     found = client.search_runs([experiment.experiment_id])
     (parent,) = (r for r in found if "mlflow.parentRunId" not in r.data.tags)
     children = [r for r in found if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id]

@@ -12,13 +12,17 @@ import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from lpgnn_cli.config.compose import compose, to_typed
 from lpgnn_cli.config.root import TrainConfig, schemas
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.network import DataShape, Network
+from lpgnn_cli.model.transitions.base import BlockMLP, Transition
 from lpgnn_cli.propagation import Propagation, build_propagation
+from lpgnn_cli.propagation.lagrangian import Lagrangian
+from lpgnn_cli.propagation.variables import Variables
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation
@@ -40,7 +44,17 @@ class Learner:
     def network(self) -> Network:
         return self.propagation.network
 
-    def train_epoch(self, epoch: int, batch: GraphBatch | None = None) -> dict[str, torch.Tensor]:
+    @property
+    def lagrangian(self) -> Lagrangian:
+        """The propagation, where states and multipliers are variables of their own."""
+        assert isinstance(self.propagation, Lagrangian)
+        return self.propagation
+
+    @property
+    def variables(self) -> Variables:
+        return self.lagrangian.variables
+
+    def train_epoch(self, epoch: int, batch: GraphBatch | None = None) -> dict[str, Tensor]:
         part = self.parts["train"]
         part = part if batch is None else replace(part, batch=batch)
         return train_epoch(self.propagation, epoch, part)
@@ -50,6 +64,13 @@ class Learner:
 
     def evaluate(self, name: str) -> Evaluation:
         return Evaluation.of(self.propagation, name, self.parts[name])
+
+
+def h_of(transition: Transition) -> BlockMLP:
+    """The MLP h of a transition that has one."""
+    h = transition.h
+    assert isinstance(h, BlockMLP)
+    return h
 
 
 MakeBatch = Callable[..., GraphBatch]
@@ -91,7 +112,8 @@ def make_config() -> MakeConfig:
         values = [word for word in words if word not in choices]
         for override in OverridesParser.create().parse_overrides(values):
             OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-        return to_typed(config)
+        typed: TrainConfig = to_typed(config)
+        return typed
 
     return make
 
@@ -120,12 +142,15 @@ def make_batch() -> MakeBatch:
                     target += [start + v, start + w]
             start += size
         items = len(sizes) if level == "graph" else start
-        real = {"dtype": torch.float64, "generator": generator}
+
+        def random(*size: int) -> Tensor:
+            return torch.randn(*size, dtype=torch.float64, generator=generator)
+
         return GraphBatch.from_arcs(
-            features=torch.randn(start, labels, **real),
+            features=random(start, labels),
             source=torch.tensor(source),
             target=torch.tensor(target),
-            arc_labels=torch.randn(len(source), arc_labels, **real),
+            arc_labels=random(len(source), arc_labels),
             graph_ptr=torch.tensor([0, *sizes]).cumsum(0),
             targets=torch.arange(items) % classes,
             target_level=level,

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.propagation import Step
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.fit import UnitFit
+
+from .conftest import Learner, MakeBatch, MakeConfig, MakeLearner, MakeTasks
 
 RULES = {
     "gradient": [],
@@ -21,19 +25,21 @@ RULES = {
 }
 
 
-def variables(learner: Any) -> list[torch.Tensor]:
-    held = learner.propagation.variables
+def variables(learner: Learner) -> list[torch.Tensor]:
+    held = learner.variables
     return [v.detach().clone() for v in (*held.states.values, *held.multipliers.values)]
 
 
-def shuffled(learner: Any, epoch: int, size: int, order: torch.Generator) -> dict[str, Any]:
+def shuffled(
+    learner: Learner, epoch: int, size: int, order: torch.Generator
+) -> dict[str, torch.Tensor]:
     return train_epoch(learner.propagation, epoch, learner.parts["train"], size, order)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_with_theta_held_batches_move_the_variables_as_the_full_batch_does(
-    rule, make_config, make_batch, make_learner
-):
+    rule: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """x and lambda of a graph depend on that graph alone: so does what moves them, moments and
     counts of steps included."""
     batch = make_batch((5, 6, 4, 7, 3), seed=2)
@@ -68,8 +74,13 @@ def test_with_theta_held_batches_move_the_variables_as_the_full_batch_does(
 )
 @pytest.mark.parametrize("size", [5, 50])
 def test_a_batch_of_all_graphs_is_the_full_batch_to_the_last_bit(
-    words, level, size, make_config, make_batch, make_learner
-):
+    words: tuple[str, ...],
+    level: TargetLevel,
+    size: int,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch((5, 6, 4, 7, 3), level=level)
     config = make_config("aggregator.dropout=0.2", *words)
     order = torch.Generator().manual_seed(0)
@@ -85,13 +96,19 @@ def test_a_batch_of_all_graphs_is_the_full_batch_to_the_last_bit(
 @pytest.mark.parametrize(
     "words", [["propagation=layers"], ["propagation=fixed_point"], []], ids=str
 )
-def test_every_graph_is_trained_on_once_per_epoch(words, make_config, make_batch, make_learner):
+def test_every_graph_is_trained_on_once_per_epoch(
+    words: tuple[str, ...],
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch((5, 6, 4, 7, 3))
     learner = make_learner(make_config(*words), train=batch)
     seen: list[int] = []
     step = learner.propagation.train_step
 
-    def watched(epoch: int, part: Part, graphs: torch.Tensor) -> Any:
+    def watched(epoch: int, part: Part, graphs: torch.Tensor | None = None) -> Step:
+        assert graphs is not None
         assert part.batch.num_graphs == len(graphs) <= 2
         expected = batch.subset(graphs)
         assert torch.equal(part.batch.features, expected.features)
@@ -110,7 +127,7 @@ def test_every_graph_is_trained_on_once_per_epoch(words, make_config, make_batch
     assert orders[0] != orders[1], "the order is drawn anew"
 
 
-def test_scored_nodes_of_a_batch_are_those_of_its_graphs(make_batch):
+def test_scored_nodes_of_a_batch_are_those_of_its_graphs(make_batch: MakeBatch) -> None:
     batch = make_batch((3, 4, 2), level="node")
     part = Part(batch, scored=torch.tensor([8, 1, 4]))
     some = part.subset(torch.tensor([2, 0]))
@@ -124,7 +141,9 @@ def test_scored_nodes_of_a_batch_are_those_of_its_graphs(make_batch):
     [[], ["propagation.updates=one_shot"], ["optim=sgd", "optim.momentum=0.5"]],
     ids=["gradient", "one_shot", "sgd"],
 )
-def test_a_resumed_run_in_batches_equals_an_uninterrupted_one(words, make_config, make_tasks):
+def test_a_resumed_run_in_batches_equals_an_uninterrupted_one(
+    words: tuple[str, ...], make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config(
         "dataset=clique",
         "dataset.graphs=12",

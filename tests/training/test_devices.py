@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 
-from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.training import execute
 from lpgnn_cli.training.device import autocast, check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
+from lpgnn_cli.training.fit import UnitFit
 from lpgnn_cli.training.parts import place
+
+from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch):
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """As if there were so many CUDA devices."""
 
     def pretend(count: int) -> None:
@@ -27,21 +32,25 @@ def gpus(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def metal(monkeypatch: pytest.MonkeyPatch):
+def metal(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     def pretend(there: bool) -> None:
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: there)
 
     return pretend
 
 
-def test_auto_takes_the_best_there_is(gpus, metal):
+def test_auto_takes_the_best_there_is(
+    gpus: Callable[[int], None], metal: Callable[[bool], None]
+) -> None:
     for count, mps, expected in ((2, True, "cuda"), (0, True, "mps"), (0, False, "cpu")):
         gpus(count)
         metal(mps)
         assert resolve_device("auto") == torch.device(expected)
 
 
-def test_a_device_that_is_not_there_is_refused(gpus, metal):
+def test_a_device_that_is_not_there_is_refused(
+    gpus: Callable[[int], None], metal: Callable[[bool], None]
+) -> None:
     gpus(0)
     metal(False)
     for name, sentence in {
@@ -63,7 +72,7 @@ def test_a_device_that_is_not_there_is_refused(gpus, metal):
     assert resolve_device("cpu") == torch.device("cpu")
 
 
-def test_a_precision_that_a_device_does_not_offer_is_refused(make_config):
+def test_a_precision_that_a_device_does_not_offer_is_refused(make_config: MakeConfig) -> None:
     config = make_config()
     cpu, cuda, mps = map(torch.device, ("cpu", "cuda", "mps"))
     for precision, device, sentence in (
@@ -86,7 +95,9 @@ def test_a_precision_that_a_device_does_not_offer_is_refused(make_config):
 
 
 @pytest.mark.filterwarnings("ignore:CUDA is not available")
-def test_precision_is_that_of_the_tensors_or_of_autocast(make_config, make_batch):
+def test_precision_is_that_of_the_tensors_or_of_autocast(
+    make_config: MakeConfig, make_batch: MakeBatch
+) -> None:
     config, cpu = make_config(), torch.device("cpu")
     for precision, dtype in (("float32", torch.float32), ("float64", torch.float64)):
         config.precision = precision
@@ -101,18 +112,22 @@ def test_precision_is_that_of_the_tensors_or_of_autocast(make_config, make_batch
     assert (context.device, context.fast_dtype) == ("cuda", torch.bfloat16)
 
 
-def test_float64_trains_in_float64(make_config, make_tasks):
-    from lpgnn_cli.training.fit import UnitFit
-
+def test_float64_trains_in_float64(make_config: MakeConfig, make_tasks: MakeTasks) -> None:
     config = make_config("dataset=clique", "dataset.graphs=4", "precision=float64", "epochs=1")
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     assert {p.dtype for p in fit.propagation.network.parameters()} == {torch.float64}
+    assert isinstance(fit.propagation, Lagrangian)
     assert {x.dtype for x in fit.propagation.states_of("train")} == {torch.float64}
     fit.propagation.train_step(1, fit.parts["train"])
 
 
-def test_one_fold_runs_on_each_gpu(gpus, monkeypatch, make_config, make_tasks):
+def test_one_fold_runs_on_each_gpu(
+    gpus: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    make_config: MakeConfig,
+    make_tasks: MakeTasks,
+) -> None:
     gpus(3)
     cuda, second, cpu = map(torch.device, ("cuda", "cuda:1", "cpu"))
     assert plan_workers("auto", 10, cuda) == 3
@@ -168,7 +183,13 @@ PATHS = {
 
 @pytest.mark.parametrize("level", ["graph", "node"])
 @pytest.mark.parametrize("path", PATHS)
-def test_no_path_assumes_a_cpu(path, level, make_config, make_batch, make_learner):
+def test_no_path_assumes_a_cpu(
+    path: str,
+    level: TargetLevel,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch: GraphBatch = make_batch(level=level)
     train, test = batch.to("meta"), batch.subset(torch.tensor([1, 0])).to("meta")
     learner = make_learner(make_config(*PATHS[path]), train=train, test=test)

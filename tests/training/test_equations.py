@@ -13,18 +13,23 @@ The arcs are a list here and the MLP sees plain concatenations: nothing of ops/ 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.propagation.lagrangian import Gradient
 
-Array = np.ndarray
+from ..conftest import present
+from .conftest import Learner, MakeConfig, MakeLearner, h_of
+
+Array = NDArray[np.float64]
+Labels = tuple[Array, dict[tuple[int, int], Array]]
 EPS = 0.05
 
 NODES, LABELS, ARC_LABELS, CLASSES = 6, 2, 1, 3
@@ -33,7 +38,7 @@ ARCS = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0), (3, 4), (2, 3), (3, 2)]
 SUPERVISED = [0, 2, 3, 5]
 TARGETS = [0, 1, 2, 2, 1, 0]
 
-G = {
+G: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
     "lin": (lambda r: r, lambda r: np.ones_like(r)),
     "squared": (lambda r: r**2, lambda r: 2 * r),
     "abs_eps": (
@@ -44,13 +49,13 @@ G = {
 
 
 @pytest.fixture
-def labels() -> tuple[Array, dict[tuple[int, int], Array]]:
+def labels() -> Labels:
     random = np.random.RandomState(3)
     return random.randn(NODES, LABELS), {arc: random.randn(ARC_LABELS) for arc in ARCS}
 
 
 @pytest.fixture
-def batch(labels: tuple[Array, dict[tuple[int, int], Array]]) -> GraphBatch:
+def batch(labels: Labels) -> GraphBatch:
     of_nodes, of_arcs = labels
     source, target = zip(*ARCS, strict=True)
     return GraphBatch.from_arcs(
@@ -67,7 +72,7 @@ def batch(labels: tuple[Array, dict[tuple[int, int], Array]]) -> GraphBatch:
 
 @dataclass
 class Gradients:
-    """One entry a layer, but for the readout."""
+    """One entry per layer, but for the readout."""
 
     states: list[Array]
     multipliers: list[Array]
@@ -80,7 +85,7 @@ def by_hand(
     weights: dict[str, Array],
     x: list[Array],
     multipliers: list[Array],
-    labels: tuple[Array, dict[tuple[int, int], Array]],
+    labels: Labels,
     g: str,
     *,
     rho: float = 0.0,
@@ -149,22 +154,27 @@ def by_hand(
     return Gradients(of_x, of_multipliers, of_transitions, of_readout, total)
 
 
-def parameters(learner: Any) -> dict[str, torch.Tensor]:
+def parameters(learner: Learner) -> dict[str, torch.Tensor]:
     network = learner.network
     named = {"r.w": network.readout.mlp.first.weight, "r.b": network.readout.mlp.first.bias}
     for k, transition in enumerate(network.transitions):
-        h = transition.h
+        h = h_of(transition)
         named |= {f"{k}.w1": h.first.weight, f"{k}.b1": h.first.bias}
         named |= {f"{k}.w2": h.last.weight, f"{k}.b2": h.last.bias}
     assert len(named) == len(list(network.parameters()))
     return named
 
 
-def numpy(tensor: torch.Tensor) -> Array:
-    return tensor.detach().numpy().copy()
+def numpy(tensor: torch.Tensor | None) -> Array:
+    found: Array = present(tensor).detach().numpy().copy()
+    return found
 
 
-CASES = {
+def assert_close(found: Array | float, expected: Array | float, name: str = "") -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+CASES: dict[str, tuple[str, list[str], dict[str, float]]] = {
     "lin": ("lin", ["g=lin"], {}),
     "squared": ("squared", ["g=squared"], {}),
     "abs_eps": ("abs_eps", ["g=abs_eps", f"g.eps={EPS}"], {}),
@@ -181,8 +191,13 @@ CASES = {
 @pytest.mark.parametrize("sizes", [[4], [3, 4]], ids=["K=1", "K=2"])
 @pytest.mark.parametrize("case", CASES)
 def test_one_step_follows_the_four_partial_derivatives(
-    case, sizes, labels, batch, make_config, make_learner
-):
+    case: str,
+    sizes: list[int],
+    labels: Labels,
+    batch: GraphBatch,
+    make_config: MakeConfig,
+    make_learner: MakeLearner,
+) -> None:
     g, overrides, terms = CASES[case]
     config = make_config(
         f"layers={len(sizes)}",
@@ -199,10 +214,10 @@ def test_one_step_follows_the_four_partial_derivatives(
     torch.manual_seed(1)
     variables = learner.propagation.variables
     with torch.no_grad():
-        for x, multiplier in zip(
+        for state, multiplier in zip(
             variables.states.values, variables.multipliers.values, strict=True
         ):
-            x.copy_(torch.randn_like(x))
+            state.copy_(torch.randn_like(state))
             multiplier.copy_(torch.randn_like(multiplier))
     named = parameters(learner)
     theta = {name: numpy(p) for name, p in named.items()}
@@ -212,41 +227,38 @@ def test_one_step_follows_the_four_partial_derivatives(
 
     figures = learner.train_epoch(1, batch)
 
-    close = {"rtol": 1e-10, "atol": 1e-12}
-    np.testing.assert_allclose(float(figures["train/lagrangian"]), expected.lagrangian, **close)
+    assert_close(float(figures["train/lagrangian"]), expected.lagrangian)
     for k in range(len(sizes)):
         gradient = numpy(variables.states.values[k].grad)
-        np.testing.assert_allclose(gradient, expected.states[k], **close)
-        np.testing.assert_allclose(
-            numpy(variables.states.values[k]), x[k] - 0.2 * gradient, **close
-        )
+        assert_close(gradient, expected.states[k])
+        assert_close(numpy(variables.states.values[k]), x[k] - 0.2 * gradient)
         gradient = numpy(variables.multipliers.values[k].grad)
-        np.testing.assert_allclose(gradient, expected.multipliers[k], **close)
+        assert_close(gradient, expected.multipliers[k])
         ascended = multipliers[k] + 0.3 * gradient
-        np.testing.assert_allclose(numpy(variables.multipliers.values[k]), ascended, **close)
+        assert_close(numpy(variables.multipliers.values[k]), ascended)
     of_theta = {f"r.{n}": value for n, value in expected.readout.items()}
     for k, gradients in enumerate(expected.transitions):
         of_theta |= {f"{k}.{n}": value for n, value in gradients.items()}
     for name, gradient in of_theta.items():
-        np.testing.assert_allclose(numpy(named[name].grad), gradient, **close, err_msg=name)
+        assert_close(numpy(named[name].grad), gradient, name)
         descended = theta[name] - 0.1 * gradient
-        np.testing.assert_allclose(numpy(named[name]), descended, **close, err_msg=name)
+        assert_close(numpy(named[name]), descended, name)
 
 
 def test_the_constraint_of_layer_1_reaches_the_states_of_layer_0(
-    labels, batch, make_config, make_learner
-):
+    batch: GraphBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     """With no multiplier on layer 0 its states feel layer 1 alone, by the labels they are there."""
     config = make_config("layers=2", "state=[3,4]", "aggregator.hidden=[5]", "readout=linear")
     config.readout.source = "state"
     learner = make_learner(config, train=batch)
-    variables = learner.propagation.variables
+    variables = learner.variables
     with torch.no_grad():
         variables.states.values[0].normal_()
         variables.states.values[1].normal_()
         variables.multipliers.values[0].zero_()
         variables.multipliers.values[1].fill_(1.0)
     learner.train_epoch(1, batch)
-    gradient = variables.states.values[0].grad
+    gradient = present(variables.states.values[0].grad)
     assert bool((gradient[:5] != 0).all())
     assert bool((gradient[5] == 0).all()), "node 5 is in nobody's neighbourhood"

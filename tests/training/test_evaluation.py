@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation import Outcome
@@ -25,17 +28,17 @@ RESIDUALS = [
 ]
 
 
-def evaluated(part, scores, residuals):
+def evaluated(part: Part, scores: Tensor, residuals: list[Tensor]) -> Evaluation:
     return Evaluation(part, Outcome(states=[], transits=[], scores=scores, residuals=residuals))
 
 
 @pytest.fixture
-def graphs(make_batch):
+def graphs(make_batch: MakeBatch) -> GraphBatch:
     """Two graphs of three and two nodes with targets 0 and 1."""
     return make_batch((3, 2))
 
 
-def test_metrics_of_graphs(graphs):
+def test_metrics_of_graphs(graphs: GraphBatch) -> None:
     scores = torch.tensor([[2.0, 0.0], [1.0, 1.0 - 1e-3]])
     metrics = evaluated(Part(graphs), scores, RESIDUALS).metrics("test")
     losses = [math.log1p(math.exp(-2.0)), math.log(1 + math.exp(1e-3))]
@@ -49,7 +52,7 @@ def test_metrics_of_graphs(graphs):
     assert set(evaluated(Part(graphs), scores, []).metrics("val")) == {"val/accuracy", "val/loss"}
 
 
-def test_only_scored_nodes_count(make_batch):
+def test_only_scored_nodes_count(make_batch: MakeBatch) -> None:
     nodes = make_batch((3, 2), level="node")  # targets 0 1 0 1 0
     part = Part(nodes, scored=torch.tensor([1, 2, 4]))
     scores = torch.tensor([[0.0, 9.0], [0.0, 1.0], [0.0, 1.0], [9.0, 0.0], [3.0, 0.0]])
@@ -60,23 +63,23 @@ def test_only_scored_nodes_count(make_batch):
     assert float(supervised_loss(part, scores, "sum")) == pytest.approx(sum(losses), rel=1e-6)
 
 
-def test_violation_of_each_graph(graphs):
+def test_violation_of_each_graph(graphs: GraphBatch) -> None:
     """The mean over its nodes and all their dimensions in all layers."""
     expected = [(0.1 + 0.3 + 1.0 + 0.2 + 0.4 + 2.0) / 9, (0.6 + 0.5) / 6]
     assert graph_violation(RESIDUALS, graphs).tolist() == pytest.approx(expected)
 
 
-def test_no_residuals_no_violation():
+def test_no_residuals_no_violation() -> None:
     assert violation([]) == {}
     assert to_floats({}) == {}
 
 
-def read(path):
+def read(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_predictions_of_graphs(graphs, tmp_path):
+def test_predictions_of_graphs(graphs: GraphBatch, tmp_path: Path) -> None:
     scores = torch.tensor([[2.0, 0.0], [1.0, 0.0]])
     write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), scores, RESIDUALS))
     first, second = read(tmp_path / "p.csv")
@@ -91,7 +94,7 @@ def test_predictions_of_graphs(graphs, tmp_path):
     assert float(second["violation"]) == pytest.approx(1.1 / 6)
 
 
-def test_predictions_of_scored_nodes(make_batch, tmp_path):
+def test_predictions_of_scored_nodes(make_batch: MakeBatch, tmp_path: Path) -> None:
     nodes = make_batch((3, 2), level="node")
     part = Part(nodes, scored=torch.tensor([4, 1]))
     scores = torch.tensor([[0.0, 9.0], [0.0, 1.0], [0.0, 1.0], [9.0, 0.0], [3.0, 0.0]])
@@ -103,14 +106,14 @@ def test_predictions_of_scored_nodes(make_batch, tmp_path):
     assert [float(r["violation"]) for r in rows] == pytest.approx([0.0, 0.2 / 3])
 
 
-def test_predictions_without_constraints(graphs, tmp_path):
+def test_predictions_without_constraints(graphs: GraphBatch, tmp_path: Path) -> None:
     write_predictions(tmp_path / "p.csv", evaluated(Part(graphs), torch.zeros(2, 2), []))
     assert [r["violation"] for r in read(tmp_path / "p.csv")] == ["0.0", "0.0"]
 
 
 def test_closing_compares_persistent_states_with_those_found_from_zero(
-    make_config, make_batch, make_learner, tmp_path
-):
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner, tmp_path: Path
+) -> None:
     train, test = make_batch(), make_batch((4, 6), seed=9)
     config = make_config("aggregator=avg", "inference=fixed_point", "inference.damping=1.0")
     learner = make_learner(config, train=train, test=test)

@@ -19,13 +19,16 @@ import torch
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.splits import Split
 from lpgnn_cli.propagation import Step
+from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.run import verdict
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
     FINISHED,
     INTERRUPTED,
+    Rule,
     RunFolder,
     Unit,
     UnitResult,
@@ -33,6 +36,9 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.fit import UnitFit, UnitTask
+
+from ..conftest import present
+from .conftest import MakeConfig, MakeTasks
 
 CLIQUE = (
     "dataset=clique",
@@ -67,30 +73,32 @@ def rows(task: UnitTask) -> list[dict[str, float]]:
     return [{k: v for k, v in row.items() if k != "time"} for row in read]
 
 
-class ExitsHard:
+class ExitsHard(Split):
     """Ends the process that unpickles it, without a word."""
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
         return os._exit, (7,)
 
 
-class TakesLong:
+class TakesLong(Split):
     """Keeps the process that unpickles it from getting on."""
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
         return time.sleep, (100,)
 
 
-def test_side_by_side_gives_what_one_after_another_gives(make_config, make_tasks):
+def test_side_by_side_gives_what_one_after_another_gives(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config(*FOUR)
     in_turn, side_by_side = make_tasks(config, "turn"), make_tasks(config, "side")
     watchers = Watcher(), Watcher()
     expected = execute(in_turn, 1, [watchers[0]])
     found = execute(side_by_side, 2, [watchers[1]])
     assert [r.unit for r in found] == [t.unit.name for t in side_by_side]
-    for mine, theirs in zip(found, expected, strict=True):
-        assert replace(mine, seconds=0) == replace(theirs, seconds=0)
-        assert mine.state == FINISHED
+    for result, other in zip(found, expected, strict=True):
+        assert replace(result, seconds=0) == replace(other, seconds=0)
+        assert result.state == FINISHED
     for mine, theirs in zip(side_by_side, in_turn, strict=True):
         assert rows(mine) == rows(theirs)
         assert len(rows(mine)) == 6
@@ -99,7 +107,9 @@ def test_side_by_side_gives_what_one_after_another_gives(make_config, make_tasks
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_unit_that_raises_leaves_the_others_alone(workers, make_config, make_tasks):
+def test_a_unit_that_raises_leaves_the_others_alone(
+    workers: int, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     tasks = make_tasks(make_config(*FOUR, "epochs=2"))
     broken = replace(tasks[1].split, train=torch.tensor([10**6]))
     tasks[1] = replace(tasks[1], split=broken)
@@ -115,10 +125,13 @@ def test_a_unit_that_raises_leaves_the_others_alone(workers, make_config, make_t
     assert watcher.ended == {r.unit: r.state for r in results}
 
 
-def test_a_process_that_dies_leaves_the_others_alone(make_config, make_tasks):
+def test_a_process_that_dies_leaves_the_others_alone(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """One ends before it trains, one is killed in its second epoch."""
     tasks = make_tasks(make_config(*FOUR, "epochs=60"))
-    tasks[0] = replace(tasks[0], split=ExitsHard())
+    killed = 1
+    tasks[0] = replace(tasks[0], split=ExitsHard(**vars(tasks[0].split)))
 
     class Killer(Watcher):
         def epoch_done(self, unit: str, epoch: int, metrics: Mapping[str, float]) -> None:
@@ -126,14 +139,13 @@ def test_a_process_that_dies_leaves_the_others_alone(make_config, make_tasks):
             if (unit, epoch) == ("fold-01", 2):
                 # The children in the order of their start; that of fold-00 is gone already.
                 children = sorted(multiprocessing.active_children(), key=lambda c: c._identity)
-                os.kill(children[killed].pid, signal.SIGKILL)
+                os.kill(present(children[killed].pid), signal.SIGKILL)
 
         def unit_ended(self, unit: str, result: UnitResult) -> None:
             nonlocal killed
             super().unit_ended(unit, result)
             killed = 0 if unit == "fold-00" else killed
 
-    killed = 1
     watcher = Killer()
     results = execute(tasks, 2, [watcher])
     assert [r.state for r in results] == [FAILED, FAILED, FINISHED, FINISHED]
@@ -143,10 +155,12 @@ def test_a_process_that_dies_leaves_the_others_alone(make_config, make_tasks):
     assert watcher.ended == {r.unit: r.state for r in results}
 
 
-def test_a_stop_reaches_units_that_have_not_begun(make_config, make_tasks):
+def test_a_stop_reaches_units_that_have_not_begun(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """One trains, one is still being set up, two wait."""
     tasks = make_tasks(make_config(*FOUR, "epochs=200000"))
-    tasks[1] = replace(tasks[1], split=TakesLong())
+    tasks[1] = replace(tasks[1], split=TakesLong(**vars(tasks[1].split)))
     stop = StopFlag()
 
     class Impatient(Watcher):
@@ -160,9 +174,9 @@ def test_a_stop_reaches_units_that_have_not_begun(make_config, make_tasks):
     assert execute(tasks, 2, [], stop) == []
 
 
-def test_the_verdict_on_a_run_is_that_of_its_worst_unit():
+def test_the_verdict_on_a_run_is_that_of_its_worst_unit() -> None:
     def unit(state: str) -> UnitResult:
-        return UnitResult(f"unit-{state}", state, 1, 1, "", {}, 0.0, reason="why")
+        return UnitResult(f"unit-{state}", state, 1, 1, Rule.LAST_EPOCH, {}, 0.0, reason="why")
 
     finished, diverged, failed, stopped = map(unit, (FINISHED, DIVERGED, FAILED, INTERRUPTED))
     assert verdict([], 0, "stop") == (FINISHED, "")
@@ -207,8 +221,8 @@ def interrupted(runs: Path, *words: str, workers: int, rows: int = 4) -> tuple[P
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_saves_and_the_resumed_run_equals_an_uninterrupted_one(
-    workers, runs, make_config, make_tasks
-):
+    workers: int, runs: Path, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     words = (
         *CLIQUE,
         "aggregator.dropout=0.2",
@@ -253,8 +267,8 @@ HUGE = "lr={theta:1e12,state:1e3,multiplier:1e3}"
     [("stop", [DIVERGED]), ("skip_fold", [DIVERGED] * 4)],
 )
 def test_a_diverging_unit_says_where_and_stops_or_is_skipped(
-    on_divergence, states, make_config, make_tasks
-):
+    on_divergence: str, states: list[str], make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config(*EXPLODES, HUGE, "layers=2", f"on_divergence={on_divergence}")
     results = execute(make_tasks(config), 1, [])
     assert [r.state for r in results] == states
@@ -267,7 +281,9 @@ def test_a_diverging_unit_says_where_and_stops_or_is_skipped(
     )
 
 
-def test_divergence_side_by_side_interrupts_the_others(make_config, make_tasks):
+def test_divergence_side_by_side_interrupts_the_others(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """With on_divergence=stop: what still runs is saved, what waits does not start."""
     steady = make_tasks(make_config(*FOUR, "epochs=200000"), "run")
     (exploding, *_) = make_tasks(make_config(*EXPLODES, HUGE), "run")
@@ -283,7 +299,7 @@ def poisoned(task: UnitTask, after: int) -> UnitFit:
     fit = UnitFit(task)
     train_step = fit.propagation.train_step
 
-    def poison(epoch: int, part: Part, graphs: torch.Tensor | None) -> Step:
+    def poison(epoch: int, part: Part, graphs: torch.Tensor | None = None) -> Step:
         if epoch > after:
             poisoned = torch.full_like(part.batch.features, torch.nan)
             part = replace(part, batch=part.batch.with_features(poisoned))
@@ -293,7 +309,7 @@ def poisoned(task: UnitTask, after: int) -> UnitFit:
     return fit
 
 
-def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
+def test_the_last_good_checkpoint_is_kept(make_config: MakeConfig, make_tasks: MakeTasks) -> None:
     task = make_tasks(make_config(*FOUR, "epochs=12", "checkpoint_every=2", "layers=2"))[0]
     task.config.keep_best_on_test = True
     result = poisoned(task, after=5).fit(lambda *_: None, lambda: False)
@@ -318,7 +334,9 @@ def test_the_last_good_checkpoint_is_kept(make_config, make_tasks):
     assert torch.load(folder / "last.pt", weights_only=True)["progress"]["epoch"] == 4
 
 
-def test_halving_the_learning_rates_recovers(make_config, make_tasks):
+def test_halving_the_learning_rates_recovers(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     lr = "lr={theta:1.0,state:1.0,multiplier:1.0}"
     stopped = make_tasks(make_config(*FOUR, "optim=sgd", lr), "stopped")[:1]
     assert execute(stopped, 1, [])[0].state == DIVERGED
@@ -329,12 +347,15 @@ def test_halving_the_learning_rates_recovers(make_config, make_tasks):
     assert (result.state, result.epochs) == (FINISHED, 6)
     assert fit.progress.halvings >= 1
     assert fit.progress.lr_scale == 0.5**fit.progress.halvings
+    assert isinstance(fit.propagation, Lagrangian)
     for optimiser in (fit.propagation.theta, fit.propagation.variables.states.optimiser):
-        assert optimiser.param_groups[0]["lr"] == fit.progress.lr_scale
+        assert present(optimiser).param_groups[0]["lr"] == fit.progress.lr_scale
     assert [row["epoch"] for row in rows(task)] == list(range(1, 7))
 
 
-def test_halving_goes_on_from_the_last_checkpoint(make_config, make_tasks):
+def test_halving_goes_on_from_the_last_checkpoint(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     words = (*FOUR, "epochs=12", "checkpoint_every=2", "on_divergence=halve_lr")
     clean, task = make_tasks(make_config(*words), "clean")[0], make_tasks(make_config(*words))[0]
     execute([clean], 1, [])
@@ -347,7 +368,9 @@ def test_halving_goes_on_from_the_last_checkpoint(make_config, make_tasks):
     assert fit.propagation.theta.param_groups[0]["lr"] == 0.5 * task.config.lr.theta
 
 
-def test_halving_ends_where_it_does_not_help(make_config, make_tasks):
+def test_halving_ends_where_it_does_not_help(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     task = make_tasks(make_config(*FOUR, "on_divergence=halve_lr"))[0]
     features = task.dataset.batch.features
     features = features.masked_fill(torch.ones_like(features, dtype=torch.bool), torch.nan)
@@ -358,7 +381,9 @@ def test_halving_ends_where_it_does_not_help(make_config, make_tasks):
 
 
 @pytest.mark.parametrize(("on_divergence", "code"), [("stop", 1), ("skip_fold", 1)])
-def test_the_command_reports_divergence(on_divergence, code, runs, capsys):
+def test_the_command_reports_divergence(
+    on_divergence: str, code: int, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [*WORDS, *EXPLODES, HUGE, "protocol.workers=1", f"on_divergence={on_divergence}"]
     assert main(["train", *words]) == code
     said = capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,12 +13,19 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.solvers import graph_violation, residuals
 
+from ..conftest import present
+from .conftest import MakeBatch, MakeConfig, MakeLearner, h_of
+
+MakeStar = Callable[..., tuple[FixedPoint, FixedPointConfig]]
+
 
 @pytest.fixture
-def make_star(make_config, make_learner):
+def make_star(make_config: MakeConfig, make_learner: MakeLearner) -> MakeStar:
     def make(batch: GraphBatch, *overrides: str) -> tuple[FixedPoint, FixedPointConfig]:
         config = make_config("propagation=fixed_point", "aggregator=avg", "state=[3]", *overrides)
-        return make_learner(config, train=batch).propagation, config.propagation
+        star = make_learner(config, train=batch).propagation
+        assert isinstance(star, FixedPoint)
+        return star, star.settings
 
     return make
 
@@ -31,7 +39,9 @@ def propagate(
 
 @pytest.mark.parametrize("source", ["transition", "state"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_unrolled_and_implicit_gradients_agree(layers, source, make_batch, make_star):
+def test_unrolled_and_implicit_gradients_agree(
+    layers: int, source: str, make_batch: MakeBatch, make_star: MakeStar
+) -> None:
     batch = make_batch()
     star, settings = make_star(batch, f"layers={layers}", "readout.layers=all")
     network = star.network
@@ -52,7 +62,9 @@ def test_unrolled_and_implicit_gradients_agree(layers, source, make_batch, make_
         torch.testing.assert_close(gradients["implicit"][name], unrolled, rtol=1e-8, atol=1e-10)
 
 
-def test_implicit_gradients_are_not_those_of_one_step(make_batch, make_star):
+def test_implicit_gradients_are_not_those_of_one_step(
+    make_batch: MakeBatch, make_star: MakeStar
+) -> None:
     """So that the agreement above is not one of two that both leave the Jacobian out."""
     batch = make_batch()
     star, settings = make_star(batch)
@@ -65,16 +77,19 @@ def test_implicit_gradients_are_not_those_of_one_step(make_batch, make_star):
             transits = star.transit([s.detach() for s in states], batch)
         network.zero_grad()
         network.read(states, transits, batch).square().sum().backward()
-        of_weight.append(network.transitions[0].h.first.weight.grad.clone())
+        (transition,) = network.transitions
+        of_weight.append(present(h_of(transition).first.weight.grad).clone())
     assert float((of_weight[0] - of_weight[1]).abs().max()) > 1e-3
 
 
-def test_the_iteration_ends_within_tolerance_or_at_the_cap(make_batch, make_star):
+def test_the_iteration_ends_within_tolerance_or_at_the_cap(
+    make_batch: MakeBatch, make_star: MakeStar
+) -> None:
     batch = make_batch()
     star, settings = make_star(batch)
     network = star.network
-    transition = network.transitions[0]
-    calls = []
+    (transition,) = network.transitions
+    calls: list[int] = []
     transition.register_forward_hook(lambda *_: calls.append(1))
 
     states, transits = propagate(star, batch, replace(settings, max_iterations=200))
@@ -92,7 +107,7 @@ def test_the_iteration_ends_within_tolerance_or_at_the_cap(make_batch, make_star
     torch.testing.assert_close(states[0], by_hand)
 
 
-def test_a_graph_rests_whatever_others_do(make_batch, make_star):
+def test_a_graph_rests_whatever_others_do(make_batch: MakeBatch, make_star: MakeStar) -> None:
     """Slow and fast graphs side by side: each ends where it would end alone."""
     batch = make_batch((3, 9, 5, 8), seed=4)
     # Features of very different sizes take very different numbers of steps.
@@ -106,8 +121,9 @@ def test_a_graph_rests_whatever_others_do(make_batch, make_star):
     for graph in range(batch.num_graphs):
         nodes = batch.nodes_of(torch.tensor([graph]))
         alone = batch.subset(torch.tensor([graph]))
-        calls = []
-        hook = network.transitions[0].register_forward_hook(lambda *_, c=calls: c.append(1))
+        calls: list[int] = []
+        (transition,) = network.transitions
+        hook = transition.register_forward_hook(lambda *_, c=calls: c.append(1))
         states, _ = propagate(star, alone, loose)
         hook.remove()
         lengths.add(len(calls))
@@ -115,12 +131,13 @@ def test_a_graph_rests_whatever_others_do(make_batch, make_star):
     assert len(lengths) > 1, "the graphs converge at different speeds"
 
 
-def test_damping_takes_part_of_a_step(make_batch, make_star):
+def test_damping_takes_part_of_a_step(make_batch: MakeBatch, make_star: MakeStar) -> None:
     """f_a(x) = -1.2 x + 1 repels the plain iteration; half steps find its fixed point 1 / 2.2."""
     batch = make_batch(labels=0, arc_labels=0)
     star, settings = make_star(batch, "aggregator=none", "aggregator.hidden=[]", "state=[1]")
     network = star.network
-    linear = network.transitions[0].h.first
+    (transition,) = network.transitions
+    linear = h_of(transition).first
     with torch.no_grad():
         linear.weight.fill_(-1.2)
         linear.bias.fill_(1.0)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.propagation import Propagation
+from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.inference import Follower, inference_rule
 from lpgnn_cli.propagation.saddle import Saddle
 from lpgnn_cli.propagation.solvers import (
     Anderson,
     Damped,
+    Function,
     Rule,
     Solution,
+    States,
     graph_violation,
     residuals,
     solve,
 )
+
+from .conftest import MakeBatch, MakeConfig, MakeLearner, h_of
 
 RULES: dict[str, tuple[type[Rule], list[str]]] = {
     "lagrangian": (
@@ -43,9 +49,11 @@ RULES: dict[str, tuple[type[Rule], list[str]]] = {
     "one_shot": (Damped, ["inference=lagrangian", "propagation.updates=one_shot"]),
 }
 
+MakePropagation = Callable[..., Propagation]
+
 
 @pytest.fixture
-def batch(make_batch) -> GraphBatch:
+def batch(make_batch: MakeBatch) -> GraphBatch:
     """Graphs of other sizes and scales, so that they settle after different numbers of steps."""
     plain = make_batch((5, 9, 3, 7, 6), seed=1)
     scale = torch.tensor([1.0, 8.0, 0.1, 3.0, 0.5], dtype=torch.float64)[plain.graph_of_node]
@@ -53,7 +61,7 @@ def batch(make_batch) -> GraphBatch:
 
 
 @pytest.fixture
-def make_propagation(make_config, make_learner):
+def make_propagation(make_config: MakeConfig, make_learner: MakeLearner) -> MakePropagation:
     def make(batch: GraphBatch, *overrides: str) -> Propagation:
         config = make_config("layers=2", "state=[3,2]", *overrides)
         propagation = make_learner(config, train=batch).propagation
@@ -77,7 +85,9 @@ def solved(propagation: Propagation, batch: GraphBatch, steps: int, tolerance: f
 
 @pytest.mark.parametrize("graphs", [[3], [4, 2], [4, 3, 2, 1, 0]], ids=str)
 @pytest.mark.parametrize("rule", RULES)
-def test_a_prediction_depends_on_its_graph_alone(rule, graphs, batch, make_propagation):
+def test_a_prediction_depends_on_its_graph_alone(
+    rule: str, graphs: list[int], batch: GraphBatch, make_propagation: MakePropagation
+) -> None:
     kind, overrides = RULES[rule]
     propagation = make_propagation(batch, "aggregator=avg", *overrides)
     assert type(rule_for(propagation, batch)[0]) is kind
@@ -96,14 +106,16 @@ def test_a_prediction_depends_on_its_graph_alone(rule, graphs, batch, make_propa
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_step_in_training_depends_on_its_graph_alone(rule, batch, make_propagation):
+def test_a_step_in_training_depends_on_its_graph_alone(
+    rule: str, batch: GraphBatch, make_propagation: MakePropagation
+) -> None:
     """Evaluation states that persist over the epochs move by the same rule."""
     propagation = make_propagation(batch, *RULES[rule][1])
     chosen = torch.tensor([2, 0])
-    some = batch.subset(chosen)
-    followers = [Follower(*rule_for(propagation, graphs)) for graphs in (batch, some)]
-    for follower, graphs in zip(followers, (batch, some), strict=True):
-        follower.follow(lambda x, graphs=graphs: propagation.transit(x, graphs), steps=8)
+    followers = []
+    for graphs in (batch, batch.subset(chosen)):
+        followers.append(Follower(*rule_for(propagation, graphs)))
+        followers[-1].follow(partial(propagation.transit, batch=graphs), steps=8)
     nodes = batch.nodes_of(chosen)
     for x, mine in zip(*(follower.states for follower in followers), strict=True):
         torch.testing.assert_close(x[nodes], mine, rtol=0, atol=1e-6)
@@ -111,7 +123,9 @@ def test_a_step_in_training_depends_on_its_graph_alone(rule, batch, make_propaga
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_theta_is_frozen_in_the_test_phase(rule, batch, make_propagation):
+def test_theta_is_frozen_in_the_test_phase(
+    rule: str, batch: GraphBatch, make_propagation: MakePropagation
+) -> None:
     propagation = make_propagation(batch, *RULES[rule][1])
     before = {name: p.clone() for name, p in propagation.network.named_parameters()}
     solved(propagation, batch, steps=5, tolerance=1e-9)
@@ -122,8 +136,8 @@ def test_theta_is_frozen_in_the_test_phase(rule, batch, make_propagation):
 
 @pytest.mark.parametrize("rule", ["lagrangian", "fixed_point", "anderson"])
 def test_solve_gives_the_best_iterate_of_each_graph_and_says_how_it_went(
-    rule, batch, make_propagation
-):
+    rule: str, batch: GraphBatch, make_propagation: MakePropagation
+) -> None:
     """Steps so long that the violation goes up and down."""
     propagation = make_propagation(batch, *RULES[rule][1], "lr.state=0.4")
     tolerance, steps = 0.06, 25
@@ -131,7 +145,7 @@ def test_solve_gives_the_best_iterate_of_each_graph_and_says_how_it_went(
     chosen, zero = rule_for(propagation, batch)
     advance = chosen.advance
 
-    def watched(f: Any, x: list[torch.Tensor]) -> Any:
+    def watched(f: Function, x: States) -> tuple[States, States]:
         seen.append([state.detach().clone() for state in x])
         return advance(f, x)
 
@@ -165,7 +179,9 @@ def test_solve_gives_the_best_iterate_of_each_graph_and_says_how_it_went(
         assert any(b < len(seen) - 1 for b in best), "the last iterate was not always the best"
 
 
-def test_solve_stops_when_every_graph_has_settled(batch, make_propagation):
+def test_solve_stops_when_every_graph_has_settled(
+    batch: GraphBatch, make_propagation: MakePropagation
+) -> None:
     propagation = make_propagation(batch, "aggregator=avg", "inference=fixed_point")
     stats = solved(propagation, batch, steps=500, tolerance=1e-3).stats
     assert stats.converged == 1
@@ -173,19 +189,24 @@ def test_solve_stops_when_every_graph_has_settled(batch, make_propagation):
     assert stats.violation <= 1e-3
 
 
-def contraction(make_batch, make_config, make_learner, *overrides: str) -> Any:
+def contraction(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner, *overrides: str
+) -> tuple[Propagation, GraphBatch]:
     """f_a contracts by 0.95 per step along some directions."""
     batch = make_batch((20, 15), labels=3, arc_labels=0)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[3]", *overrides)
     propagation = make_learner(config, train=batch).propagation
-    source, own = propagation.network.transitions[0].state_weights()
+    (transition,) = propagation.network.transitions
+    source, own = transition.state_weights()
     with torch.no_grad():
         source.copy_(0.95 * torch.linalg.qr(source).Q)
         own.zero_()
     return propagation, batch
 
 
-def test_anderson_needs_fewer_steps_than_plain_iteration(make_batch, make_config, make_learner):
+def test_anderson_needs_fewer_steps_than_plain_iteration(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     steps = {}
     for rule in ("fixed_point", "anderson"):
         words = f"inference={rule}", "inference.damping=1.0"
@@ -200,8 +221,12 @@ def test_anderson_needs_fewer_steps_than_plain_iteration(make_batch, make_config
 # Through few steps, a gradient has not come as far as the states have.
 @pytest.mark.parametrize(("backward", "exactness"), [("unrolled", 1e-2), ("implicit", 1e-5)])
 def test_anderson_serves_gnn_star_and_its_adjoint(
-    backward, exactness, make_batch, make_config, make_learner
-):
+    backward: str,
+    exactness: float,
+    make_batch: MakeBatch,
+    make_config: MakeConfig,
+    make_learner: MakeLearner,
+) -> None:
     """The same states and gradients as the plain iteration, from far fewer evaluations of f_a."""
     gradients, calls, found = {}, {}, {}
     for solver in ("damped", "anderson"):
@@ -213,8 +238,9 @@ def test_anderson_serves_gnn_star_and_its_adjoint(
             "propagation.tolerance=1e-10",
         )
         propagation, batch = contraction(make_batch, make_config, make_learner, *words)
+        assert isinstance(propagation, FixedPoint)
         count: list[int] = []
-        transition = propagation.network.transitions[0]
+        (transition,) = propagation.network.transitions
         transition.register_forward_hook(lambda *_, count=count: count.append(1))
         states, transits = propagation.propagate(batch)
         propagation.network.read(states, transits, batch).square().sum().backward()
@@ -227,7 +253,9 @@ def test_anderson_serves_gnn_star_and_its_adjoint(
     torch.testing.assert_close(*found.values(), rtol=0, atol=1e-7)
 
 
-def test_anderson_survives_a_graph_that_is_already_at_rest(make_batch, make_config, make_learner):
+def test_anderson_survives_a_graph_that_is_already_at_rest(
+    make_batch: MakeBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     """A residual of exactly zero leaves nothing to mix by."""
     batch = make_batch((4, 4), labels=2, arc_labels=0)
     features = batch.features.clone()
@@ -235,7 +263,8 @@ def test_anderson_survives_a_graph_that_is_already_at_rest(make_batch, make_conf
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "inference=anderson")
     propagation = make_learner(config, train=batch).propagation
     with torch.no_grad():
-        propagation.network.transitions[0].h.first.bias.zero_()
+        (transition,) = propagation.network.transitions
+        h_of(transition).first.bias.zero_()
     resting = batch.with_features(features)
     follower = Follower(*rule_for(propagation, resting))
     follower.follow(lambda x: propagation.transit(x, resting), steps=10)
@@ -243,7 +272,9 @@ def test_anderson_survives_a_graph_that_is_already_at_rest(make_batch, make_conf
     assert bool(follower.states[0].isfinite().all())
 
 
-def test_the_frozen_control_has_nothing_to_solve(batch, make_config, make_learner):
+def test_the_frozen_control_has_nothing_to_solve(
+    batch: GraphBatch, make_config: MakeConfig, make_learner: MakeLearner
+) -> None:
     config = make_config("propagation.states=frozen", "layers=2", "state=[3,2]")
     learner = make_learner(config, train=batch, test=batch.subset(torch.tensor([1, 0])))
     for epoch in range(1, 4):

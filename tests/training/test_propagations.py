@@ -7,11 +7,18 @@ import math
 import pytest
 import torch
 
+from lpgnn_cli.config.model import ContractiveConfig
+from lpgnn_cli.propagation.fixed_point import FixedPoint
 from lpgnn_cli.propagation.gain import Gain
+from lpgnn_cli.propagation.lagrangian import Lagrangian
+from lpgnn_cli.propagation.layers import Layers
 from lpgnn_cli.propagation.solvers import residuals
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.training.experiment import make_folds
 from lpgnn_cli.training.fit import UnitFit
+
+from ..conftest import present
+from .conftest import MakeBatch, MakeConfig, MakeLearner, MakeTasks, h_of
 
 NETWORKS = {
     "LP-GNN": ("lagrangian", "sum"),
@@ -46,8 +53,8 @@ COLUMNS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
-    name, make_config, make_tasks
-):
+    name: str, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     propagation, aggregator = NETWORKS[name]
     words = f"propagation={propagation}", f"aggregator={aggregator}"
     config = make_config(*words, "epochs=3", "inference.steps=5", recipe=True)
@@ -68,8 +75,8 @@ def test_every_network_trains_by_changing_propagation_and_aggregator_alone(
 
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
 def test_layers_have_their_own_sizes_states_and_figures(
-    propagation, make_config, make_batch, make_learner
-):
+    propagation: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     words = f"propagation={propagation}", "layers=3", "state=[5,4,2]", "readout.layers=all"
     learner = make_learner(make_config(*words), train=batch, test=batch.subset(torch.tensor([1])))
@@ -77,7 +84,7 @@ def test_layers_have_their_own_sizes_states_and_figures(
     per_layer = {name for name in figures if "/layer" in name}
     assert learner.network.readout.mlp.first.in_features == 11
     if propagation == "lagrangian":
-        variables = learner.propagation.variables
+        variables = learner.variables
         assert [x.shape[1] for x in variables.states.values] == [5, 4, 2]
         assert [m.shape[1] for m in variables.multipliers.values] == [1, 1, 1]
         norms = [float(figures[f"train/layer{k}/multiplier_norm"]) for k in range(3)]
@@ -87,7 +94,9 @@ def test_layers_have_their_own_sizes_states_and_figures(
     assert sum("violation_mean" in name for name in per_layer) == expected
 
 
-def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
+def test_what_a_layer_hands_up(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Its state, as in the paper: or else its transition, which then feels the layer above."""
     batch = make_batch()
     words = "layers=2", "state=[3,4]", "propagation.multiplier_start=1"
@@ -102,13 +111,15 @@ def test_what_a_layer_hands_up(make_config, make_batch, make_learner):
         torch.testing.assert_close(lower, first(x[0], batch.features, batch))
         torch.testing.assert_close(upper, second(x[1], label, batch))
         upper.sum().backward()
-        found[hand_up] = first.h.first.weight.grad
+        found[hand_up] = h_of(first).first.weight.grad
     assert found["state"] is None
-    assert float(found["transition"].abs().max()) > 0
+    assert float(present(found["transition"]).abs().max()) > 0
 
 
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point", "layers"])
-def test_normalised_labels_between_layers(propagation, make_config, make_batch, make_learner):
+def test_normalised_labels_between_layers(
+    propagation: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """What is handed up has mean 0 and variance 1 over the nodes; the features stay as they are."""
     words = f"propagation={propagation}", "propagation.norm=batch", "layers=2", "state=[3]"
     batch = make_batch()
@@ -128,7 +139,9 @@ def test_normalised_labels_between_layers(propagation, make_config, make_batch, 
     assert all(not torch.equal(old, new) for old, new in moved)
 
 
-def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner):
+def test_the_readout_reads_what_it_is_told(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     states = [torch.full((batch.num_nodes, 3), 1.0 + k, dtype=torch.float64) for k in range(2)]
     transits = [torch.full_like(s, 10.0 + k) for k, s in enumerate(states)]
@@ -149,14 +162,16 @@ def test_the_readout_reads_what_it_is_told(make_config, make_batch, make_learner
         torch.testing.assert_close(network.read(states, transits, batch), expected)
 
 
-def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
+def test_warm_up_moves_the_states_alone(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     for updates in ("gradient", "one_shot"):
-        config = make_config("propagation.warmup=3", "propagation.multiplier_start=2")
-        config.propagation.updates = updates
+        words = "propagation.warmup=3", "propagation.multiplier_start=2"
+        config = make_config(*words, f"propagation.updates={updates}")
         batch = make_batch()
         learner = make_learner(config, train=batch)
         theta = {n: p.detach().clone() for n, p in learner.network.named_parameters()}
-        variables = learner.propagation.variables
+        variables = learner.variables
         multipliers = variables.multipliers.values[0].detach().clone()
         for epoch in (1, 2, 3):
             before = variables.states.values[0].detach().clone()
@@ -171,33 +186,37 @@ def test_warm_up_moves_the_states_alone(make_config, make_batch, make_learner):
 
 @pytest.mark.parametrize("source", ["transition", "state"])
 def test_unsupervised_states_feel_the_constraints_alone(
-    source, make_config, make_batch, make_learner
-):
+    source: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     words = ("layers=2", "state=[3]", "propagation.multiplier_start=1", f"readout.source={source}")
     gradients = {}
     for supervised in ("true", "false"):
         config = make_config(*words, f"propagation.supervise_states={supervised}")
         learner = make_learner(config, train=batch)
-        x = learner.propagation.variables.states.values
+        x = learner.variables.states.values
         torch.manual_seed(2)
         with torch.no_grad():
             for state in x:
                 state.normal_()
         r = residuals(x, learner.propagation.transit(x, batch))
-        alone = torch.autograd.grad(sum(d.square().sum() for d in r), x)
+        alone = torch.autograd.grad(torch.stack([d.square().sum() for d in r]).sum(), x)
         learner.train_epoch(1, batch)
-        same = [torch.allclose(s.grad, g, rtol=1e-9) for s, g in zip(x, alone, strict=True)]
+        same = [
+            torch.allclose(present(s.grad), g, rtol=1e-9) for s, g in zip(x, alone, strict=True)
+        ]
         assert same[-1] == (supervised == "false")
         assert all(same) == (supervised == "false")
-        gradients[supervised] = [p.grad.clone() for p in learner.network.parameters()]
+        gradients[supervised] = [present(p.grad).clone() for p in learner.network.parameters()]
     # Theta learns from the loss all the same.
     for mine, theirs in zip(*gradients.values(), strict=True):
         torch.testing.assert_close(mine, theirs)
 
 
 @pytest.mark.parametrize("updates", ["gradient", "one_shot"])
-def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batch, make_learner):
+def test_test_graphs_have_no_part_in_the_weights(
+    updates: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Other test features, other test states: and the same weights to the last bit."""
     train, weights, states = make_batch(), [], []
     for seed in (5, 6):
@@ -209,13 +228,15 @@ def test_test_graphs_have_no_part_in_the_weights(updates, make_config, make_batc
             learner.follow("test")
             learner.evaluate("test").metrics("test")
         weights.append(torch.cat([p.detach().flatten() for p in learner.network.parameters()]))
-        states.append(learner.propagation.states_of("test")[0].detach())
+        states.append(learner.lagrangian.states_of("test")[0].detach())
     assert torch.equal(*weights)
     assert not torch.equal(*states)
     assert all(bool((x != 0).any()) for x in states), "the states of test nodes do follow"
 
 
-def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, make_tasks):
+def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """Transductive: other targets of nodes that are only scored change nothing in training."""
     config = make_config("dataset=karate", "protocol.supervised_per_class=2", "epochs=4")
     (task,) = make_tasks(config)
@@ -226,6 +247,7 @@ def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, m
         batch.targets[task.split.test] = (batch.targets[task.split.test] + shift) % 4
         for epoch in range(1, 5):
             fit.propagation.train_step(epoch, fit.parts["train"])
+        assert isinstance(fit.propagation, Lagrangian)
         learners.append(fit.propagation)
         assert not fit.propagation.followers, "one graph has its states once"
     mine, theirs = (list(learner.network.parameters()) for learner in learners)
@@ -236,17 +258,21 @@ def test_unsupervised_nodes_of_a_graph_enter_by_their_constraints(make_config, m
 @pytest.mark.parametrize("aggregator", ["sum", "gcn", "diffusion"])
 @pytest.mark.parametrize("propagation", ["lagrangian", "fixed_point"])
 def test_the_bound_on_the_gain_holds_through_training_and_leaves_the_rest_alone(
-    propagation, aggregator, make_config, make_batch, make_learner
-):
+    propagation: str,
+    aggregator: str,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch()
     words = f"propagation={propagation}", f"aggregator={aggregator}", "lr.theta=0.5"
     learner = make_learner(make_config(*words, "propagation.gain=0.3"), train=batch)
-    transition = learner.network.transitions[0]
+    (transition,) = learner.network.transitions
     others = [p.detach().clone() for p in learner.network.readout.parameters()]
     allowed = []
     for epoch in range(1, 5):
         learner.train_epoch(epoch, batch)
-        allowed.append(float(transition.state_gain().detach()))
+        allowed.append(float(present(transition.state_gain()).detach()))
         assert allowed[-1] <= 0.3 * (1 + 1e-9)
     assert max(allowed) > 0.29, "rescaled, not zeroed"
     pairs = zip(others, learner.network.readout.parameters(), strict=True)
@@ -254,16 +280,19 @@ def test_the_bound_on_the_gain_holds_through_training_and_leaves_the_rest_alone(
 
 
 def test_the_bound_leaves_diverged_weights_to_the_watch_on_the_lagrangian(
-    make_config, make_batch, make_learner
-):
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch = make_batch()
     learner = make_learner(make_config("propagation.gain=0.9"), train=batch)
     with torch.no_grad():
-        learner.network.transitions[0].h.first.weight.fill_(math.inf)
+        (transition,) = learner.network.transitions
+        h_of(transition).first.weight.fill_(math.inf)
     assert not math.isfinite(float(learner.train_epoch(1, batch)["train/lagrangian"]))
 
 
-def test_the_gain_penalty_lowers_the_gain(make_config, make_batch, make_learner):
+def test_the_gain_penalty_lowers_the_gain(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     batch, gains = make_batch((6, 7)), {}
     for gain in ("null", "0.3"):
         config = make_config(
@@ -283,36 +312,40 @@ def test_the_gain_penalty_lowers_the_gain(make_config, make_batch, make_learner)
 
 
 @pytest.mark.parametrize("rule", ["gradient", "one_shot", "fixed_point"])
-def test_theta_feels_the_gain_penalty(rule, make_config, make_batch, make_learner):
+def test_theta_feels_the_gain_penalty(
+    rule: str, make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """What the penalty adds to the gradient of theta, against its finite difference."""
     batch, gradients = make_batch((6, 7)), {}
     propagation = "fixed_point" if rule == "fixed_point" else "lagrangian"
     held = "propagation.gain_held_by=penalty"
-    config = make_config(f"propagation={propagation}", held, "state=[4]")
+    updates = ["propagation.updates=one_shot"] if rule == "one_shot" else []
+    config = make_config(f"propagation={propagation}", held, "state=[4]", *updates)
+    assert isinstance(config.propagation, ContractiveConfig)
     config.propagation.gain = 0.1
-    if rule == "one_shot":
-        config.propagation.updates = "one_shot"
     for strength in (0.0, 10.0):
         config.propagation.gain_penalty = strength
         learner = make_learner(config, train=batch)
         learner.propagation.step_theta = lambda: None
-        probes = [p.clone() for p in learner.propagation.bound.gain.probes]
+        bound = present(learner.propagation.bound)
+        probes = [p.clone() for p in present(bound.gain).probes]
         if rule == "fixed_point":
+            assert isinstance(learner.propagation, FixedPoint)
             states = [x.detach().clone() for x in learner.propagation.propagate(batch)[0]]
         else:
             torch.manual_seed(4)
             with torch.no_grad():
-                learner.propagation.variables.states.values[0].normal_()
-            states = [x.detach().clone() for x in learner.propagation.states_of("train")]
+                learner.variables.states.values[0].normal_()
+            states = [x.detach().clone() for x in learner.lagrangian.states_of("train")]
         learner.train_epoch(1, batch)
-        gradients[strength] = [p.grad.clone() for p in learner.network.parameters()]
+        gradients[strength] = [present(p.grad).clone() for p in learner.network.parameters()]
 
     torch.manual_seed(5)
     parameters = list(learner.network.parameters())
     direction = [torch.randn_like(p) for p in parameters]
 
     def penalty(step: float) -> float:
-        learner.propagation.bound.load_state_dict({"probes": probes})
+        bound.load_state_dict({"probes": probes})
         with torch.no_grad():
             for parameter, along in zip(parameters, direction, strict=True):
                 parameter.add_(step * along)
@@ -331,7 +364,9 @@ def test_theta_feels_the_gain_penalty(rule, make_config, make_batch, make_learne
     assert added == pytest.approx(slope, rel=1e-4)
 
 
-def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner):
+def test_the_gain_is_that_of_the_jacobian(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Power iteration against the spectral radius of every graph's dense Jacobian."""
     batch = make_batch((5, 7), seed=3)
     config = make_config("aggregator=avg", "aggregator.hidden=[]", "state=[2]")
@@ -354,7 +389,9 @@ def test_the_gain_is_that_of_the_jacobian(make_config, make_batch, make_learner)
         assert float(gain[graph]) == pytest.approx(float(dominant.abs()), rel=1e-3)
 
 
-def test_karate_is_separated_in_two_dimensions(make_config, make_tasks):
+def test_karate_is_separated_in_two_dimensions(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     """The shipped recipe: three layers, the last state in the plane, the members told apart.
 
     All 34 of them as a rule; from one rounding to another, one or two may be missing.
@@ -369,7 +406,7 @@ def test_karate_is_separated_in_two_dimensions(make_config, make_tasks):
     assert (RunFolder(task.run).unit(task.unit.name) / "states.npz").is_file()
 
 
-def test_generated_datasets_are_made_anew_for_every_seed(make_config):
+def test_generated_datasets_are_made_anew_for_every_seed(make_config: MakeConfig) -> None:
     config = make_config("dataset=clique", "dataset.graphs=3", "protocol.seeds=3", "seed=5")
     folds = make_folds(config)
     assert [f.unit.name for f in folds] == [f"fold-00-seed-{k}" for k in range(3)]
@@ -379,3 +416,22 @@ def test_generated_datasets_are_made_anew_for_every_seed(make_config):
     folds = make_folds(config)
     assert len({id(f.dataset) for f in folds}) == 1
     assert len({f.unit.name for f in folds}) == 6
+
+
+def test_ordinary_layers_put_out_what_is_normalised_and_activated(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
+    """ReLU after normalisation, for the next layer as for f_r: as GIN has it."""
+    words = ("propagation=layers", "aggregator=gin", "layers=2", "state=[4]")
+    config = make_config(*words, "propagation.norm=batch", "propagation.activation=relu")
+    learner = make_learner(config, train=make_batch())
+    batch = learner.parts["train"].batch
+    learner.network.train()
+    assert isinstance(learner.propagation, Layers)
+    _, transits = learner.propagation.propagate(batch)
+    nothing = batch.features.new_zeros(batch.num_nodes, 0)
+    label = batch.features
+    for transition, found in zip(learner.network.transitions, transits, strict=True):
+        raw = transition(nothing, label, batch)
+        label = ((raw - raw.mean(0)) / (raw.var(0, correction=0) + 1e-5).sqrt()).relu()
+        torch.testing.assert_close(found, label)

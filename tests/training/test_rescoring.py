@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from lpgnn_cli.cli import main
+from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.metrics import ACCURACY
 from lpgnn_cli.run import compute
-from lpgnn_cli.runfolder import FINISHED, RunFolder
+from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.training.closing import score_part
 from lpgnn_cli.training.execute import execute
@@ -18,11 +19,13 @@ from lpgnn_cli.training.experiment import Experiment, claim, start_run
 from lpgnn_cli.training.fit import UnitFit
 from lpgnn_cli.training.history import FILE, WeightHistory, read_weights, record_size
 
+from .conftest import MakeConfig, MakeTasks
+
 SMALL = ("dataset.graphs=8", "dataset.nodes=5", "state=[4]", "inference.steps=20")
 CLIQUE = ("dataset=clique", *SMALL, "protocol=kfold", "protocol.folds=2", "epochs=6")
 
 
-def start(config):
+def start(config: TrainConfig) -> tuple[Experiment, RunFolder, RunRecord]:
     experiment = Experiment.prepare(config)
     folder, record = start_run(experiment)
     claim(folder, record)
@@ -33,7 +36,7 @@ def histories(folder: RunFolder) -> list[Path]:
     return sorted(folder.path.glob(f"units/*/{FILE}"))
 
 
-def test_it_is_what_a_run_that_ends_there_finds(make_config):
+def test_it_is_what_a_run_that_ends_there_finds(make_config: MakeConfig) -> None:
     """The weights of an epoch are those with which a shorter run ends."""
     config = make_config(*CLIQUE)
     experiment, folder, record = start(config)
@@ -54,7 +57,9 @@ def test_it_is_what_a_run_that_ends_there_finds(make_config):
     assert not histories(folder), "they are deleted once they have served"
 
 
-def test_an_interrupted_unit_keeps_its_weights_and_goes_on_with_them(make_config, make_tasks):
+def test_an_interrupted_unit_keeps_its_weights_and_goes_on_with_them(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config(*CLIQUE, "checkpoint_every=2")
     whole, parted = make_tasks(config, "whole")[0], make_tasks(config, "parted")[0]
     UnitFit(whole).fit(lambda *_: None, lambda: False)
@@ -66,7 +71,9 @@ def test_an_interrupted_unit_keeps_its_weights_and_goes_on_with_them(make_config
 
 
 @pytest.mark.parametrize("words", [("propagation=layers",), ("propagation.states=frozen",)])
-def test_where_nothing_persists_nothing_is_kept_or_scored_again(words, make_config):
+def test_where_nothing_persists_nothing_is_kept_or_scored_again(
+    words: tuple[str, ...], make_config: MakeConfig
+) -> None:
     experiment, folder, record = start(make_config(*CLIQUE, *words))
     execute(experiment.tasks(folder), 1, [])
     assert not histories(folder)
@@ -76,7 +83,9 @@ def test_where_nothing_persists_nothing_is_kept_or_scored_again(words, make_conf
     assert not summary.persistent.metrics
 
 
-def test_a_bound_that_is_too_small_forbids_it_and_the_run_says_so(runs, capsys):
+def test_a_bound_that_is_too_small_forbids_it_and_the_run_says_so(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = [*CLIQUE, "tracking=none", "figures=false", "quiet=true", "protocol.workers=1"]
     assert main(["train", "recipe=none", *words, "rescore_mb=0"]) == 0
     said = capsys.readouterr().out
@@ -86,7 +95,9 @@ def test_a_bound_that_is_too_small_forbids_it_and_the_run_says_so(runs, capsys):
     assert not histories(RunFolder(folder))
 
 
-def test_weights_come_back_as_they_were(make_config, make_tasks, tmp_path):
+def test_weights_come_back_as_they_were(
+    make_config: MakeConfig, make_tasks: MakeTasks, tmp_path: Path
+) -> None:
     network = UnitFit(make_tasks(make_config(*CLIQUE, "readout.norm=batch"))[0]).propagation.network
     path = tmp_path / "w"
     limit = 3 * record_size(network)
@@ -111,7 +122,7 @@ def test_weights_come_back_as_they_were(make_config, make_tasks, tmp_path):
     assert not path.exists()
 
 
-def test_what_is_scored_is_what_eval_finds(make_config, make_tasks):
+def test_what_is_scored_is_what_eval_finds(make_config: MakeConfig, make_tasks: MakeTasks) -> None:
     (task, *_) = make_tasks(make_config(*CLIQUE))
     fit = UnitFit(task)
     result = fit.fit(lambda *_: None, lambda: False)

@@ -13,13 +13,19 @@ import torch
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.root import TrainConfig
+from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.propagation.lagrangian import Lagrangian
+from lpgnn_cli.propagation.saddle import Saddle
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder, UnitResult
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.experiment import reopen_run
 from lpgnn_cli.training.fit import UnitFit, UnitTask
+
+from ..conftest import present
+from .conftest import MakeConfig, MakeTasks
 
 EPOCHS, STOP = 12, 7
 
@@ -117,7 +123,9 @@ def without_time(result: UnitResult) -> UnitResult:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_interrupted_unit_ends_as_if_it_had_not_been(case, make_config, make_tasks):
+def test_an_interrupted_unit_ends_as_if_it_had_not_been(
+    case: str, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config: TrainConfig = make_config(f"epochs={EPOCHS}", "checkpoint_every=4", *CASES[case])
     (whole,) = make_tasks(config, "whole")
     expected = watch(whole)
@@ -151,13 +159,14 @@ def test_an_interrupted_unit_ends_as_if_it_had_not_been(case, make_config, make_
 
 @pytest.mark.parametrize("select", ["loss", "accuracy"])
 def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
-    select, make_config, make_tasks
-):
+    select: str, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     words = *CASES["layers, dropout, early stopping"], f"protocol.select={select}"
     config = make_config("epochs=200", *words)
     (task,) = make_tasks(config)
     fit = UnitFit(task)
     result = fit.fit(lambda *_: None, lambda: False)
+    assert isinstance(config.protocol, ValidatedConfig)
     history = rows(task)
     losses = [row["val/loss"] for row in history]
     accuracies = [row["val/accuracy"] for row in history]
@@ -176,8 +185,8 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_without_validation_the_last_epoch_counts_and_test_labels_choose_nothing_unless_asked(
-    wanted, make_config, make_tasks
-):
+    wanted: bool, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     words = "protocol=kfold", "protocol.folds=2", "epochs=6", f"keep_best_on_test={wanted}"
     task = make_tasks(make_config(*CLIQUE, *words))[0]
     result = watch(task)
@@ -191,7 +200,9 @@ def test_without_validation_the_last_epoch_counts_and_test_labels_choose_nothing
         assert best == accuracies.index(max(accuracies)) + 1
 
 
-def test_learning_rates_decay_for_every_player(make_config, make_tasks):
+def test_learning_rates_decay_for_every_player(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     search = "inference=lagrangian"
     config = make_config(*CASES["gradient, dropout, adam, decay"], search, "epochs=7")
     (task,) = make_tasks(config)
@@ -201,10 +212,14 @@ def test_learning_rates_decay_for_every_player(make_config, make_tasks):
     def report(epoch: int, metrics: dict[str, float]) -> None:
         propagation = fit.propagation
         theta.append(propagation.theta.param_groups[0]["lr"])
-        followers = [follower.rule.variables for follower in propagation.followers.values()]
-        for variables in (propagation.variables, *followers):
+        assert isinstance(propagation, Lagrangian)
+        held = [propagation.variables]
+        for follower in propagation.followers.values():
+            assert isinstance(follower.rule, Saddle)
+            held.append(follower.rule.variables)
+        for variables in held:
             for player in (variables.states, variables.multipliers):
-                states.append(player.optimiser.param_groups[0]["lr"])
+                states.append(present(player.optimiser).param_groups[0]["lr"])
 
     fit.fit(report, lambda: False)
     scales = [1, 1, 1, 0.5, 0.5, 0.5, 0.25]
@@ -212,7 +227,9 @@ def test_learning_rates_decay_for_every_player(make_config, make_tasks):
     assert states == [config.lr.state * scale for scale in scales for _ in range(6)]
 
 
-def test_a_checkpoint_holds_all_that_is_needed(make_config, make_tasks):
+def test_a_checkpoint_holds_all_that_is_needed(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config(*CLIQUE, "epochs=2")
     (task,) = make_tasks(config)
     watch(task)
@@ -229,7 +246,9 @@ def test_a_checkpoint_holds_all_that_is_needed(make_config, make_tasks):
     assert propagation["training"]["train"]["states"]["values"][0].shape == (8 * 5, 4)
 
 
-def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_checkpoint_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "last.pt"
     save_checkpoint(path, {"epoch": 1})
 
@@ -242,7 +261,7 @@ def test_a_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert load_checkpoint(path) == {"format": FORMAT, "epoch": 1}
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "last.pt"
     with pytest.raises(UserError, match=r"last.pt does not exist\."):
         load_checkpoint(path)
@@ -290,7 +309,9 @@ def curves(run: Path) -> dict[str, list[dict[str, float]]]:
     }
 
 
-def test_the_command_resumes_and_extends_a_run(runs, monkeypatch, capsys):
+def test_the_command_resumes_and_extends_a_run(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train", *TWO_UNITS, "epochs=9"]) == 0
     whole = only_run(runs)
     expected = curves(whole)
@@ -324,14 +345,18 @@ def test_the_command_resumes_and_extends_a_run(runs, monkeypatch, capsys):
     assert "epochs: 11" in RunFolder(run).config_path.read_text()
 
 
-def test_more_epochs_for_a_holdout_run_that_was_not_out_of_patience(runs, capsys):
+def test_more_epochs_for_a_holdout_run_that_was_not_out_of_patience(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train", *WORDS, *CLIQUE, "quiet=true", "epochs=3"]) == 0
     run = only_run(runs)
     assert main(["train", f"resume={run}", "epochs=5"]) == 0
     assert [len(rows) for rows in curves(run).values()] == [5]
 
 
-def test_a_run_that_stopped_early_is_finished_whatever_epochs_say(make_config, make_tasks):
+def test_a_run_that_stopped_early_is_finished_whatever_epochs_say(
+    make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
     config = make_config("epochs=200", *CASES["layers, dropout, early stopping"])
     (task,) = make_tasks(config)
     assert watch(task).epochs < 200
@@ -339,7 +364,9 @@ def test_a_run_that_stopped_early_is_finished_whatever_epochs_say(make_config, m
     assert make_tasks(config) == []
 
 
-def test_resume_takes_the_settings_of_the_run(runs, capsys):
+def test_resume_takes_the_settings_of_the_run(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train", *TWO_UNITS, "epochs=1"]) == 0
     run = only_run(runs)
     capsys.readouterr()
@@ -351,7 +378,9 @@ def test_resume_takes_the_settings_of_the_run(runs, capsys):
         )
 
 
-def test_what_cannot_be_resumed_is_refused(runs, capsys, monkeypatch):
+def test_what_cannot_be_resumed_is_refused(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["train", f"resume={runs}"]) == 2
     assert capsys.readouterr().err == f"lpgnn: {runs} is not a run folder: it has no run.json.\n"
     assert main(["train", *TWO_UNITS, "epochs=1"]) == 0
@@ -369,7 +398,7 @@ def test_what_cannot_be_resumed_is_refused(runs, capsys, monkeypatch):
         reopen_run(str(run.path), None)
 
 
-def test_the_lock_tells_the_living_from_the_dead(runs):
+def test_the_lock_tells_the_living_from_the_dead(runs: Path) -> None:
     """Whatever the record says of a process, which may be of another machine or somebody else's."""
     assert main(["train", *TWO_UNITS, "epochs=1"]) == 0
     run = RunFolder(only_run(runs))
@@ -384,7 +413,9 @@ def test_the_lock_tells_the_living_from_the_dead(runs):
     assert run.read_record().state == FINISHED
 
 
-def test_best_pt_is_never_behind_last_pt(make_config, make_tasks, monkeypatch):
+def test_best_pt_is_never_behind_last_pt(
+    make_config: MakeConfig, make_tasks: MakeTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed between the two files of a save: the resumed unit still ends the same."""
     config = make_config(f"epochs={EPOCHS}", "checkpoint_every=4", *CLIQUE, "protocol.patience=50")
     (whole,) = make_tasks(config, "whole")

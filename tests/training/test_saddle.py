@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from lpgnn_cli.config.model import FixedPointConfig
+from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation.fixed_point import FixedPoint
@@ -16,6 +18,9 @@ from lpgnn_cli.propagation.one_shot import OneShot
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.saddle import constraint_term
 from lpgnn_cli.propagation.solvers import residuals
+
+from ..conftest import present
+from .conftest import MakeBatch, MakeConfig, MakeLearner
 
 EXACT = FixedPointConfig(
     name="fixed_point",
@@ -35,14 +40,17 @@ EXACT = FixedPointConfig(
 
 
 @pytest.mark.parametrize("rho", [0.0, 1.0])
-def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config):
+def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(
+    rho: float, make_config: MakeConfig
+) -> None:
     """min |x - a|^2 / 2  subject to  x = M x + c: both conditions are linear systems."""
     config = make_config("optim=sgd", "g=lin")
     torch.manual_seed(0)
-    real = {"dtype": torch.float64}
-    m, c, a = 0.2 * torch.randn(4, 4, **real), torch.randn(4, 1, **real), torch.randn(4, 1, **real)
-    x = torch.zeros(4, 1, **real, requires_grad=True)
-    multiplier = torch.zeros(4, 1, **real, requires_grad=True)
+    double = torch.float64
+    m, c, a = (torch.randn(4, columns, dtype=double) for columns in (4, 1, 1))
+    m = 0.2 * m
+    x = torch.zeros(4, 1, dtype=double, requires_grad=True)
+    multiplier = torch.zeros(4, 1, dtype=double, requires_grad=True)
     down = build_optimiser(config.optim, [x], lr=0.2)
     up = build_optimiser(config.optim, [multiplier], lr=0.2, maximize=True)
     g = build_constraint(config.g)
@@ -56,7 +64,7 @@ def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config
         down.step()
         up.step()
 
-    constraint = torch.eye(4, **real) - m
+    constraint = torch.eye(4, dtype=double) - m
     at_rest = torch.linalg.solve(constraint, c)
     adjoint = torch.linalg.solve(constraint.T, a - at_rest)
     torch.testing.assert_close(x.detach(), at_rest, rtol=0, atol=1e-6)
@@ -64,12 +72,14 @@ def test_descent_and_ascent_find_the_saddle_of_a_convex_problem(rho, make_config
     assert float((x - (m @ x + c)).detach().abs().max()) < 1e-6
 
 
-def test_weight_decay_is_for_theta_alone(make_config, make_batch, make_learner):
+def test_weight_decay_is_for_theta_alone(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     learner = make_learner(make_config("optim.weight_decay=0.1"), train=make_batch())
     propagation = learner.propagation
     assert propagation.theta.param_groups[0]["weight_decay"] == 0.1
-    states = propagation.variables.states.optimiser.param_groups[0]
-    multipliers = propagation.variables.multipliers.optimiser.param_groups[0]
+    states = present(learner.variables.states.optimiser).param_groups[0]
+    multipliers = present(learner.variables.multipliers.optimiser).param_groups[0]
     assert (states["weight_decay"], multipliers["weight_decay"]) == (0, 0)
     assert multipliers["maximize"]
     assert not states["maximize"]
@@ -87,8 +97,12 @@ CASES = {
 @pytest.mark.parametrize("level", ["graph", "node"])
 @pytest.mark.parametrize("case", CASES)
 def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
-    case, level, make_config, make_batch, make_learner
-):
+    case: str,
+    level: TargetLevel,
+    make_config: MakeConfig,
+    make_batch: MakeBatch,
+    make_learner: MakeLearner,
+) -> None:
     batch = make_batch(level=level)
     config = make_config(
         "aggregator=avg",
@@ -101,13 +115,12 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     )
     learner = make_learner(config, train=batch)
     assert isinstance(learner.propagation, OneShot)
-    learner.propagation.step_theta = lambda: (
-        None
-    )  # theta is held, so that x and lambda can converge
+    # Theta is held, so that x and lambda can converge.
+    learner.propagation.step_theta = lambda: None
     for _ in range(120):
         learner.train_epoch(1, batch)
     network, variables = learner.network, learner.propagation.variables
-    one_shot = {name: p.grad.clone() for name, p in network.named_parameters()}
+    one_shot = {name: present(p.grad).clone() for name, p in network.named_parameters()}
 
     # GNN*: everything unrolled.
     unrolled = copy.deepcopy(network)
@@ -124,14 +137,14 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     at = [s.detach().requires_grad_() for s in states]
     sizes = [s.shape for s in at]
 
-    def split(flat):
+    def split(flat: Tensor) -> list[Tensor]:
         parts = flat.split([s.numel() for s in sizes])
         return [part.view(s) for part, s in zip(parts, sizes, strict=True)]
 
-    def transit(flat):
+    def transit(flat: Tensor) -> Tensor:
         return torch.cat([f.flatten() for f in learner.propagation.transit(split(flat), batch)])
 
-    def loss(x_flat, f_flat):
+    def loss(x_flat: Tensor, f_flat: Tensor) -> Tensor:
         scores = network.read(split(x_flat), split(f_flat), batch)
         return supervised_loss(part, scores, "sum")
 
@@ -150,7 +163,9 @@ def test_one_shot_converges_to_the_gradient_through_the_fixed_point(
     torch.testing.assert_close(found, adjoint, rtol=1e-7, atol=1e-9)
 
 
-def test_one_shot_states_never_see_a_label(make_config, make_batch, make_learner):
+def test_one_shot_states_never_see_a_label(
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """Other targets, the same weights: other multipliers, but the same states."""
     config = make_config("aggregator=avg", "state=[3]", "propagation.updates=one_shot")
     ends = []
@@ -161,14 +176,14 @@ def test_one_shot_states_never_see_a_label(make_config, make_batch, make_learner
         learner.propagation.step_theta = lambda: None
         for _ in range(5):
             learner.train_epoch(1, batch)
-        ends.append(learner.propagation.variables)
+        ends.append(learner.variables)
     assert torch.equal(ends[0].states.values[0], ends[1].states.values[0])
     assert not torch.equal(ends[0].multipliers.values[0], ends[1].multipliers.values[0])
 
 
 def test_gradient_training_of_a_network_satisfies_its_constraints(
-    make_config, make_batch, make_learner
-):
+    make_config: MakeConfig, make_batch: MakeBatch, make_learner: MakeLearner
+) -> None:
     """The whole saddle-point search: violation falls by far and the loss with it."""
     batch = make_batch((5, 6, 4, 7), seed=2)
     config = make_config(
@@ -183,7 +198,7 @@ def test_gradient_training_of_a_network_satisfies_its_constraints(
     learner = make_learner(config, train=batch)
     history = [learner.train_epoch(epoch, batch) for epoch in range(1, 601)]
     assert float(history[-1]["train/loss"]) < 0.1 * float(history[0]["train/loss"])
-    variables = learner.propagation.variables
+    variables = learner.variables
     residual = residuals(
         variables.states.values, learner.propagation.transit(variables.states.values, batch)
     )

@@ -21,9 +21,11 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "train": Command("train a network and report its accuracy", "hydra"),
     "eval": Command("score a trained network again, or on graphs it never saw", "hydra"),
+    "predict": Command("classes of graphs or nodes that nobody has classified", "hydra"),
     "sweep": Command("train every combination of settings, resume, and rank them", "sweep"),
     "data": Command("list, describe and fetch datasets"),
     "runs": Command("a table of past runs, to filter and to sort"),
+    "diff": Command("what differs between runs: settings, figures with a paired test, curves"),
     "report": Command("the tables of the paper, with what has been measured here"),
     "ui": Command("open the MLflow dashboard"),
     "sync": Command("send to MLflow what it does not have yet of a run"),

@@ -12,6 +12,8 @@ from omegaconf import OmegaConf
 
 from lpgnn_cli import tracking
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.config.compose import given_keys
+from lpgnn_cli.config.dataset import encoded_as
 from lpgnn_cli.config.root import EvalConfig
 from lpgnn_cli.config.tracking import MlflowConfig
 from lpgnn_cli.metrics import LOSS, TEST, VIOLATION_MAX, VIOLATION_MEAN, score_metrics
@@ -44,6 +46,8 @@ def run(config: EvalConfig) -> float:
     torch.set_num_threads(config.threads or units[0].config.threads or 1)
 
     scores: list[Score] = []
+    if config.dataset is not None:
+        config.dataset = encoded_as(units[0].config.dataset, config.dataset, given_keys())
     for trained in units:
         if config.dataset is None:
             scores.append(trained.rescore(config.data.root))

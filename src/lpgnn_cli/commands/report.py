@@ -10,6 +10,7 @@ from pathlib import Path
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import count, duration
 from lpgnn_cli.paper.document import (
     Findings,
     Report,
@@ -26,7 +27,9 @@ from lpgnn_cli.paper.nested import (
     nested_section,
     read_sweeps,
     sweeps_in_folders,
+    sweeps_in_store,
 )
+from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
 from lpgnn_cli.paper.results import (
@@ -42,7 +45,8 @@ from lpgnn_cli.runfolder import runs_root
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.nested import NESTED
 
-FORMATS = ("table", "markdown", "csv", "latex", "html")
+COMMANDS = "commands"
+FORMATS = ("table", "markdown", "csv", "latex", "html", COMMANDS)
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
 REACH = "reach"
@@ -55,6 +59,10 @@ def main(argv: list[str]) -> int:
     words = _words(arguments)
     if words and words[0] == "collect":
         return _collect(arguments, words[1:])
+    if words and words[0] == "plan":
+        return _plan(arguments, words[1:])
+    if arguments.format == COMMANDS:
+        raise UserError(f"--format {COMMANDS} goes with `lpgnn report plan`.")
     if REACH in words and len(words) > 1:
         raise UserError("reach is a report of its own: write `lpgnn report reach` alone.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
@@ -68,14 +76,16 @@ def _parser() -> argparse.ArgumentParser:
         description="The paper's tables beside what has been measured here.",
         epilog=f"tables: {tables}, and {NESTED}: sweeps under protocol=nested. "
         f"`table={COMPARISONS} --format csv` gives the paired tests. "
-        "`lpgnn report collect` keeps what the tables need of finished runs in results/.",
+        "`lpgnn report collect` keeps what the tables need of finished runs in results/; "
+        "`lpgnn report plan` says what they still lack and how long that may take, and with "
+        f"`--format {COMMANDS}` prints what runs it.",
     )
     parser.add_argument(
         "what",
         nargs="*",
         metavar="WHAT",
         help="paper (all tables, the default), table=NAME (several may be given), reach (how far "
-        "labels travel, and what it costs), or collect",
+        "labels travel, and what it costs), collect or plan",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -97,7 +107,7 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = list(arguments.what)
     for flag in ("runs", "store"):
         value = getattr(arguments, flag) or ""
-        if value in ("paper", "collect", REACH) or value.startswith("table="):
+        if value in ("paper", "collect", "plan", REACH) or value.startswith("table="):
             words.append(value)
             setattr(arguments, flag, "")
     return words
@@ -109,7 +119,7 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
-    sweeps = _read_sweeps(arguments)
+    sweeps = _read_sweeps(arguments, scratch)
     findings = find(tables, runs)
     if form == "csv":
         if NESTED in others:
@@ -138,7 +148,9 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         elif key == "table" and equals:
             names += value.split(",")
         else:
-            raise UserError(f"{word} is not known here: write paper, table=NAME, reach or collect.")
+            raise UserError(
+                f"{word} is not known here: write paper, table=NAME, reach, collect or plan."
+            )
     wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
         hint = did_you_mean(wrong[0], [*known, *OTHERS])
@@ -148,10 +160,12 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
     return chosen if chosen or NESTED in others else list(known.values()), others
 
 
-def _read_sweeps(arguments: argparse.Namespace) -> list[NestedSweep]:
-    """Those under protocol=nested, from where the runs come from; MLflow has no folds of them."""
+def _read_sweeps(arguments: argparse.Namespace, scratch: Path) -> list[NestedSweep]:
+    """Those under protocol=nested, from where the runs come from."""
     if arguments.store is not None:
-        return []
+        from lpgnn_cli.tracking.store import existing_uri
+
+        return sweeps_in_store(existing_uri(arguments.store or None), scratch)
     results = Path(arguments.results) if arguments.results else default_results()
     if arguments.runs is None and results is not None:
         return read_sweeps(results)
@@ -229,6 +243,30 @@ def _open_folder(path: Path) -> Path:
 
 def _has_results(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (RUNS, KEPT))
+
+
+def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    if rest or arguments.output or arguments.format not in (None, COMMANDS):
+        raise UserError(f"plan takes only --runs, --results, --store and --format {COMMANDS}.")
+    with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
+        runs, source, _ = _read(arguments, Path(scratch))
+        sweeps = missing_sweeps(_read_sweeps(arguments, Path(scratch)))
+    planned = missing_runs(runs)
+    if arguments.format == COMMANDS:
+        print("\n".join(commands(planned, sweeps)))
+        return 0
+    known = [one.seconds for one in planned if one.seconds is not None]
+    for one in planned:
+        estimate = "unknown" if one.seconds is None else duration(one.seconds)
+        print(f"{estimate:>10}  lpgnn train {' '.join(one.preset.overrides)}")
+    for words in sweeps:
+        print(f"{'a sweep':>10}  lpgnn sweep {' '.join(words)}")
+    print(
+        f"\nBeside {source}, the tables lack {count(len(planned), 'run')}, about "
+        f"{duration(sum(known))} of computing for the {len(known)} whose like has been run, and "
+        f"{count(len(sweeps), 'nested sweep')}, whose time `sweep.dry_run=true` tells."
+    )
+    return 0
 
 
 def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

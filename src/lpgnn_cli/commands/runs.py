@@ -9,11 +9,13 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from rich.measure import Measurement
 from rich.table import Table
 
+from lpgnn_cli.config.effects import essence
 from lpgnn_cli.formatting import mean_std
 from lpgnn_cli.metrics import ACCURACY, TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import runs_root
@@ -25,7 +27,7 @@ from lpgnn_cli.runsummary import (
     Selection,
 )
 from lpgnn_cli.screen import plain_console, printable
-from lpgnn_cli.settings import uses_g
+from lpgnn_cli.settings import differing, uses_g
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
 from lpgnn_cli.tracking.store import existing_uri
@@ -60,13 +62,19 @@ def main(argv: list[str]) -> int:
         place = existing_uri(arguments.store or None)
         runs = runs_in_store(place)
     chosen = select(runs, conditions, arguments.sort, arguments.reverse)[: arguments.limit]
+    if arguments.diff:
+        chosen = _with_differing(chosen)
     if arguments.json:
         print(json.dumps([_plain(run) for run in chosen], indent=1))
     elif arguments.csv:
         _print_csv(chosen)
     elif chosen:
         keys = [condition.key for condition in conditions] + [arguments.sort or "name"]
-        _print_table(chosen, [key for key in dict.fromkeys(keys) if key not in SHOWN])
+        if arguments.diff:
+            keys = [key for key in keys if any(key in run.metrics for run in chosen)]
+            keys += [key for run in chosen for key in run.params]
+        extra = [key for key in dict.fromkeys(keys) if arguments.diff or key not in SHOWN]
+        _print_table(chosen, extra, model=not arguments.diff)
     else:
         print(f"No runs in {place}." if not runs else f"None of {len(runs)} runs in {place} fits.")
     for folder in unreadable:
@@ -94,26 +102,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--store", nargs="?", const="", metavar="URI", help="read the MLflow store instead"
     )
+    parser.add_argument(
+        "--diff", action="store_true", help="of the settings, show those that differ and no others"
+    )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--csv", action="store_true", help="everything known, as CSV")
     output.add_argument("--json", action="store_true", help="everything known, as JSON")
     return parser
 
 
-def _print_table(runs: Sequence[PastRun], extra: Sequence[str]) -> None:
+def _with_differing(runs: Sequence[PastRun]) -> list[PastRun]:
+    """The same runs without the settings that all of them share, or that change no results."""
+    keys = differing([essence(run.params) for run in runs])
+    kept = [{k: run.params[k] for k in keys if k in run.params} for run in runs]
+    return [replace(run, params=params) for run, params in zip(runs, kept, strict=True)]
+
+
+def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> None:
+    """With the columns that most are interested in, and these; dataset and model unless `extra`
+    has what differs of them."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("started", "dataset", "model"):
+    for title in ("started", "dataset", "model") if model else ("started",):
         table.add_column(title, no_wrap=True)
     for title in ("accuracy %", "persistent %", "best epoch %", "fold max %", "violation"):
         table.add_column(title, justify="right", no_wrap=True)
-    for title in (*extra, "state", "folder"):
+    for title in (*(key.removesuffix(".name") for key in extra), "state", "folder"):
         table.add_column(title, no_wrap=True)
     for run in runs:
         summary = RunSummary.from_dict(run.metrics)
         cells = (
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
-            run.params.get("dataset.name", ""),
-            _model(run),
+            *((run.params.get("dataset.name", ""), _model(run)) if model else ()),
             _accuracy(summary.honest),
             _accuracy(summary.persistent),
             _accuracy(summary.optimistic),

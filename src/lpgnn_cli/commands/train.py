@@ -9,6 +9,7 @@ from contextlib import suppress
 from hydra.core.hydra_config import HydraConfig
 
 from lpgnn_cli import tracking
+from lpgnn_cli.config.compose import given_keys
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import RunFailed, UserError, describe_os_error
 from lpgnn_cli.reporting.progress import make_progress
@@ -97,7 +98,7 @@ def _resume(folder: RunFolder) -> str:
 
 def _epochs_override(config: TrainConfig, given: Sequence[str]) -> int | None:
     """With resume=, only some settings may be given: the run has its own."""
-    keys = [word.split("=")[0].lstrip("+~") for word in given]
+    keys = given_keys(given)
     others = [key for key in keys if key not in WITH_RESUME]
     if others:
         raise UserError(

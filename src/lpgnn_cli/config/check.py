@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from lpgnn_cli.config.fields import Choices, Range
+from lpgnn_cli.config.model import GatConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
@@ -83,6 +84,9 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
         raise UserError(f"{key} must be a finite number, not {value}.")
     if isinstance(value, int) and abs(value) > MOST:
         raise UserError(f"{key} must be at most {MOST:,}, not {str(value)[:40]}.")
+    if limits is not None and not isinstance(value, int | float):
+        # An interpolation may bring anything where a list is declared.
+        raise UserError(f"{key} must be made of numbers, not of {str(value)[:40]!r}.")
     if limits is not None and not limits.admits(value):
         raise UserError(f"{key} must be {limits.missed_by(value)}, not {value:g}.")
     choices: Choices = metadata.get("choices", ())
@@ -125,10 +129,23 @@ def _multipliers(config: TrainConfig) -> Iterator[str]:
         yield "g=norm1_eps has one value per node: it needs propagation.multiplier=node."
 
 
+def _heads(config: TrainConfig) -> Iterator[str]:
+    aggregator = config.aggregator
+    if not isinstance(aggregator, GatConfig) or aggregator.combine != "concat":
+        return
+    for size in config.state:
+        if size % aggregator.heads:
+            yield (
+                f"aggregator.combine=concat divides a state of {size} among "
+                f"aggregator.heads={aggregator.heads}: give state a multiple of it."
+            )
+
+
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
     _device,
     _holdout_shares,
     _multipliers,
+    _heads,
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import hydra.version
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.utils import setup_globals
@@ -21,7 +22,7 @@ from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
 from lpgnn_cli.config.root import TrainConfig, not_for_users, register
-from lpgnn_cli.config.tracking import MlflowConfig
+from lpgnn_cli.config.tracking import MlflowConfig, StoreConfig
 from lpgnn_cli.credentials import keep
 from lpgnn_cli.errors import UserError
 
@@ -80,7 +81,7 @@ def to_typed(config: DictConfig) -> Any:
         raise UserError(explain(error)) from error
     check(typed)
     tracking = getattr(typed, "tracking", None)
-    if isinstance(tracking, MlflowConfig) and tracking.uri:
+    if isinstance(tracking, MlflowConfig | StoreConfig) and tracking.uri:
         # From a file of the user's own: those of the command line are kept before that.
         tracking.uri = keep(tracking.uri)
     return typed
@@ -113,6 +114,13 @@ def check_overrides(
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
         to_typed(without_hydra(composed))
+
+
+def given_keys(words: Sequence[str] | None = None) -> list[str]:
+    """The settings that were given by hand: by these words, or those that Hydra runs us with."""
+    if words is None:
+        words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
+    return [word.split("=")[0].lstrip("+~") for word in words]
 
 
 def _check_for_users(config_name: str, overrides: Sequence[Override]) -> None:

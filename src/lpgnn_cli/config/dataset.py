@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lpgnn_cli.config.fields import setting
@@ -134,6 +134,19 @@ class TreeConfig(TransferConfig):
     """Neighbours match: the root must answer with the value of the leaf that has its key."""
 
     depth: int = setting(low=1, high=10)
+
+
+# How graphs become numbers: a trained network must get unseen ones in the same way. The first two
+# hold for graphs from anywhere, the others for those of the same kind.
+OF_ALL_KINDS = ("positional", "neighbours")
+OF_ONE_KIND = ("features", "directed", "normalise_rows")
+
+
+def encoded_as(trained: DatasetConfig, given: DatasetConfig, said: Iterable[str]) -> DatasetConfig:
+    """The dataset with what it does not say itself as in training; `said` are keys it does say."""
+    names = OF_ALL_KINDS + (OF_ONE_KIND if type(given) is type(trained) else ())
+    shared = [n for n in names if hasattr(trained, n) and f"dataset.{n}" not in set(said)]
+    return replace(given, **{name: getattr(trained, name) for name in shared})
 
 
 @dataclass

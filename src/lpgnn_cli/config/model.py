@@ -55,6 +55,7 @@ class GatConfig(AggregatorConfig):
     """`gat`: attention over neighbours."""
 
     heads: int = setting(low=1, high=1000)
+    combine: str = setting(choices=("mean", "concat"))
 
 
 @AGGREGATORS.declare("selection", "median")
@@ -106,6 +107,16 @@ class PropagationConfig:
     loss_reduction: str = setting(choices=REDUCTIONS)
     norm: str = setting(choices=NORMS)
     upper: str = setting(choices=("all", "own"))
+
+    @property
+    def output(self) -> tuple[str, str]:
+        """Normalisation and activation of what a transition puts out, for the next and for f_r."""
+        return "none", "identity"
+
+    @property
+    def hand_up_norm(self) -> str:
+        """Normalisation of what the next layer sees alone."""
+        return self.norm
 
     @property
     def words(self) -> list[str]:
@@ -190,6 +201,16 @@ class LayersConfig(PropagationConfig):
     """Each transition applied once: an ordinary graph network."""
 
     stateless: ClassVar[bool] = True
+
+    activation: str = setting(choices=ACTIVATIONS)
+
+    @property
+    def output(self) -> tuple[str, str]:
+        return self.norm, self.activation
+
+    @property
+    def hand_up_norm(self) -> str:
+        return "none"
 
 
 @dataclass

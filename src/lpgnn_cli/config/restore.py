@@ -27,6 +27,9 @@ ADDED: dict[str, Any] = {
     "class_weights": "none",
     "rescore_mb": 0,
     "keep_best_on_test": False,
+    "tracking.models": "none",
+    "tracking.register": None,
+    "tracking.system_metrics": False,
 }
 
 

@@ -25,6 +25,8 @@ from lpgnn_cli.config.installed import load_plugins
 from lpgnn_cli.config.registry import GROUPS
 from lpgnn_cli.metrics import score_metrics
 
+# What predictions are written as.
+FORMATS = ("csv", "json", "npz")
 # Which checkpoint of a unit, as users name them.
 CHECKPOINTS = ("selected", "last", "best_on_test")
 
@@ -85,8 +87,8 @@ class DatasetsChoose:
 
 
 @dataclass
-class EvalConfig(DatasetsChoose):
-    """Everything `lpgnn eval` needs to know."""
+class NetworksConfig(DatasetsChoose):
+    """Which trained networks are asked, about what, and how."""
 
     run: str = setting()
     checkpoint: str = setting(choices=CHECKPOINTS)
@@ -94,14 +96,36 @@ class EvalConfig(DatasetsChoose):
     dataset: d.DatasetConfig | None = setting()
     inference: m.InferenceConfig | None = setting()
     data: d.DataConfig = setting()
-    tracking: k.TrackingConfig = setting()
     device: str = setting()
     threads: int | None = setting(low=1, high=1024)
+
+
+@dataclass
+class EvalConfig(NetworksConfig):
+    """Everything `lpgnn eval` needs to know."""
+
+    tracking: k.TrackingConfig = setting()
     name: str | None = setting()
 
 
+@dataclass
+class PredictConfig(NetworksConfig):
+    """Everything `lpgnn predict` needs to know."""
+
+    output: str = setting()
+    format: str | None = setting(choices=FORMATS)
+    states: bool = setting()
+    batch_nodes: int = setting(low=1)
+    tracking: k.StoreConfig = setting()
+
+
 # By the name of the command.
-ROOTS: dict[str, type] = {"train": TrainConfig, "sweep": SweepConfig, "eval": EvalConfig}
+ROOTS: dict[str, type] = {
+    "train": TrainConfig,
+    "sweep": SweepConfig,
+    "eval": EvalConfig,
+    "predict": PredictConfig,
+}
 
 
 def not_for_users(command: str) -> set[str]:
@@ -144,6 +168,7 @@ def register() -> None:
     _complain()
     store = ConfigStore.instance()
     store.store(name="_eval", node=EvalConfig)
+    store.store(name="_predict", node=PredictConfig)
     nodes: dict[str, dict[str, Any]] = {group: dict(found) for group, found in schemas().items()}
     for group, options in GROUPS.items():
         nodes[group] |= options.plugin_nodes()

@@ -15,8 +15,18 @@ class TrackingConfig:
 
 
 @dataclass
+class StoreConfig:
+    """An MLflow store to read from."""
+
+    uri: str | None = setting()
+
+
+@dataclass
 class MlflowConfig(TrackingConfig):
     """The MLflow mirror."""
 
     uri: str | None = setting()
     experiment: str = setting()
+    models: str = setting(choices=("auto", "all", "none"))
+    register: str | None = setting()
+    system_metrics: bool = setting()

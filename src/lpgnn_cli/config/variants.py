@@ -12,8 +12,8 @@ from lpgnn_cli.config.suggest import did_you_mean
 
 # The variant that changes nothing.
 UNCHANGED = "none"
-# The folder of presets for sweeps.
-GRIDS = "grid/"
+# Folders of presets for sweeps, which have as many names as jobs.
+NAMELESS = ("grid/", "fair/")
 
 
 def run_name(preset: str, variant: str) -> str:
@@ -54,8 +54,7 @@ def _run_name_resolver(*, _root_: DictConfig) -> str | None:
     hydra = _root_.hydra if "hydra" in _root_ else HydraConfig.get()
     choices = hydra.runtime.choices
     preset = choices.get("experiment")
-    # Grids have as many names as jobs.
-    if preset is None or preset.startswith(GRIDS):
+    if preset is None or preset.startswith(NAMELESS):
         return None
     return run_name(preset, choices["variant"])
 

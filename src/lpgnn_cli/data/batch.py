@@ -268,7 +268,7 @@ class GraphBatch:
 
     def with_features(self, features: Tensor) -> GraphBatch:
         """The same graphs with other node features."""
-        assert features.shape[0] == self.num_nodes, "one row of features a node"
+        assert features.shape[0] == self.num_nodes, "one row of features per node"
         changed = replace(self, features=features)
         vars(changed)["distinct_arc_labels"] = self.distinct_arc_labels
         return changed
@@ -296,7 +296,9 @@ class GraphBatch:
         _require(bool((ptr.diff() > 0).all()), "every graph must have a node")
         _require(arcs.num_nodes == n and arcs.target.numel() == a, "arcs must be those of N nodes")
         for labels in (self.arc_in, self.arc_out):
-            _require(labels.shape[0] == a and labels.ndim == 2, "arc labels must be a row an arc")
+            _require(
+                labels.shape[0] == a and labels.ndim == 2, "arc labels must be one row per arc"
+            )
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
             _require_nodes(arcs.source, n)

@@ -81,7 +81,7 @@ def fingerprint_splits(splits: Sequence[Split]) -> str:
 
 
 def read_splits(folder: Path, dataset: Dataset) -> list[Split]:
-    """Folds from NAME_train.index, NAME_val.index and NAME_test.index, one fold a line."""
+    """Folds from NAME_train.index, NAME_val.index and NAME_test.index, one fold per line."""
     name = dataset.name.upper()
     graphs = dataset.batch.num_graphs
     parts = {p: _read_index(folder / f"{name}_{p}.index", graphs) for p in ("train", "val", "test")}

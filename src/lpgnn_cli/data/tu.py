@@ -189,7 +189,7 @@ def _integers(files: TuFiles, suffix: str, columns: int | None) -> Ints:
 
 
 def _parse(files: TuFiles, suffix: str, columns: int | None, dtype: Any) -> npt.NDArray[Any]:
-    """The table in a file, one row a line; `columns` None: as many as the first line has."""
+    """The table in a file, one row per line; `columns` None: as many as the first line has."""
     tables, line, label = [], 1, files.label(suffix)
     for text in _pieces(files.content[suffix]):
         try:

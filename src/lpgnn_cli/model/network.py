@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
+from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import normalisation
 from lpgnn_cli.model.readout import Readout
 from lpgnn_cli.model.transitions import Transition, build_transition
@@ -70,8 +71,12 @@ class Network(nn.Module):
                 zip(self.state_sizes, label_sizes, strict=True)
             )
         )
+        norm, after = config.propagation.output
+        self.outputs = nn.ModuleList(
+            nn.Sequential(normalisation(norm, size), activation(after)) for size in self.state_sizes
+        )
         self.norms = nn.ModuleList(
-            normalisation(config.propagation.norm, size) for size in label_sizes[1:]
+            normalisation(config.propagation.hand_up_norm, size) for size in label_sizes[1:]
         )
         self.readout = Readout(
             config.readout, self.state_sizes, shape.classes, shape.target_level, shape.nodes
@@ -98,7 +103,8 @@ class Network(nn.Module):
         self, layer: int, state: Tensor, below: Sequence[Tensor], batch: GraphBatch
     ) -> Tensor:
         """f_a(x) of one layer, given what each of the layers below hands up."""
-        result: Tensor = self.transitions[layer](state, self.label(layer, below, batch), batch)
+        transit = self.transitions[layer](state, self.label(layer, below, batch), batch)
+        result: Tensor = self.outputs[layer](transit)
         return result
 
     def source(self, states: Sequence[Tensor], transits: Sequence[Tensor]) -> Sequence[Tensor]:

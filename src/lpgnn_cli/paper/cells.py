@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lpgnn_cli.paper.reference import Column, Protocol, ReferenceCell, Row, Table
-from lpgnn_cli.paper.runs import PresetRun, UnitScore, newest_match
+from lpgnn_cli.paper.runs import PresetRun, newest_match
+from lpgnn_cli.reporting.scores import UnitScore
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from lpgnn_cli.formatting import compact, csv_text, duration, mean_std
+from lpgnn_cli.formatting import (
+    VISIBLE,
+    compact,
+    csv_text,
+    duration,
+    mean_std,
+    p_text,
+    signed,
+)
 from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
 from lpgnn_cli.paper.presets import settings_digest
 from lpgnn_cli.paper.reference import Protocol, Table, Value
 from lpgnn_cli.paper.runs import PresetRun
-from lpgnn_cli.paper.significance import Comparison, PairedTest, compare_rows
+from lpgnn_cli.paper.significance import Comparison, compare_rows
+from lpgnn_cli.reporting.grid import RUN, Grid
+from lpgnn_cli.reporting.significance import PairedTest
 from lpgnn_cli.runsummary import AGREEMENT
 
 NOT_RUN = "not run"
-RUN = "run"  # the header of the column with places
 NOTHING = "-"
 PROTOCOLS: dict[Protocol, str] = {"best_epoch": "best epoch", "honest": "honest"}
 MODIFIED_SHOWN = 5
-# Less than this is printed as no difference at all.
-VISIBLE = 0.05
 
 LEGEND = [
     "Accuracies in per cent, mean ± population standard deviation over folds and seeds; of the "
@@ -50,15 +57,6 @@ TESTS = (
     "of training folds (Nadeau and Bengio). Folds are not independent and many rows are compared, "
     "so a single p below 0.05 is weak evidence; best-epoch values are chosen on the test folds."
 )
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of text; a cell may have several lines. The first `labels` columns are words."""
-
-    header: list[str]
-    rows: list[list[str]]
-    labels: int = 1
 
 
 @dataclass(frozen=True)
@@ -356,13 +354,3 @@ def value_text(value: Value) -> str:
 
 def _as_printed(value: float) -> str:
     return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
-
-
-def signed(value: float | None) -> str:
-    if value is None:
-        return NOTHING
-    return f"{abs(value):.1f}" if abs(value) < VISIBLE else f"{value:+.1f}"
-
-
-def p_text(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.paper.document import NOT_RUN, RUN, TESTS, Grid, Report, Section
+from lpgnn_cli.paper.document import NOT_RUN, TESTS, Report, Section
+from lpgnn_cli.reporting.grid import Grid, print_grid
 
 
 def grids(section: Section) -> Iterator[tuple[str, Grid]]:
@@ -36,26 +34,12 @@ def print_report(report: Report, console: Console) -> None:
         for heading, grid in grids(section):
             if heading:
                 console.print(Text(f"\n{heading}", style="italic"))
-            _print_grid(grid, console)
+            print_grid(grid, console, _style)
         for note in section.notes:
             console.print(Text(f"- {note}"))
     console.print()
     for line in legend_lines(report):
         console.print(Text(line, style="dim"))
-
-
-def _print_grid(grid: Grid, console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for position, title in enumerate(grid.header):
-        words = position < grid.labels or title == RUN
-        table.add_column(title, justify="left" if words else "right", no_wrap=position >= 1)
-    for row in grid.rows:
-        table.add_row(*[Text(cell, style=_style(cell)) for cell in row])
-    # Rather long lines than numbers cut in two.
-    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
-    width, console.width = console.width, max(console.width, needed)
-    console.print(table)
-    console.width = width
 
 
 def _style(cell: str) -> str:

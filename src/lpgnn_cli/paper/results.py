@@ -38,11 +38,10 @@ from lpgnn_cli.paper.render import markdown
 from lpgnn_cli.paper.runs import (
     Curve,
     PresetRun,
-    UnitScore,
     newest_first,
     newest_match,
-    with_figures_of_today,
 )
+from lpgnn_cli.reporting.scores import UnitScore, with_figures_of_today
 from lpgnn_cli.runfolder import FINISHED, RunRecord
 from lpgnn_cli.runsummary import RunSummary
 

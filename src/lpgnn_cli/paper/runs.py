@@ -10,16 +10,21 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lpgnn_cli.config.effects import essence
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reference import Preset, presets_by_name
+from lpgnn_cli.reporting.scores import UnitScore, read_scores
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.settings import read_flat_config
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 SMALL_FILES = ("config.yaml", "run.json", "summary.json", "folds.csv", "curves.csv")
 # Pictures of two-dimensional states that a run draws itself.
@@ -28,31 +33,6 @@ TEST_VIOLATION = mean_of(VIOLATION_MEAN.on(TEST))
 
 # Epochs with a value each.
 Curve = tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class UnitScore:
-    """One unit: accuracies (or what its run is judged by) are fractions, NaN where there is none;
-    `seed` counts from 0.
-
-    `honest` and `best_epoch_from_zero` are of the test phase from zero; `best_epoch` and
-    `per_fold_maximum` are of the curve of training, and `persistent` of its states at the honest
-    epoch. Runs of version 0.1 know their persistent states alone.
-    """
-
-    unit: str
-    fold: int
-    seed: int
-    finished: bool
-    best_epoch: float
-    honest: float
-    train: float
-    violation: float
-    epochs: int
-    seconds: float
-    persistent: float = math.nan
-    best_epoch_from_zero: float = math.nan
-    per_fold_maximum: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -93,8 +73,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         record.state = folder.actual_state(record)
-        units = _read_units(folder.path / "folds.csv", int(config["seed"]), summary.metric.name)
-        units = with_figures_of_today(units, summary)
+        units = read_scores(folder, summary, int(config["seed"]), summary.metric)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -123,14 +102,24 @@ def runs_in_store(uri: str, into: Path) -> list[PresetRun]:
         for found in parent_runs(client):
             if found.data.params.get("name") not in presets_by_name():
                 continue
-            target = Path(tempfile.mkdtemp(prefix=f"{found.info.run_id}-", dir=into))
-            available = {item.path for item in client.list_artifacts(found.info.run_id)}
-            for name in [*SMALL_FILES, "figures"]:
-                if name in available:
-                    client.download_artifacts(found.info.run_id, name, str(target))
-            run = read_run(RunFolder(target), f"MLflow run {found.info.run_id}")
+            folder = download(client, found.info.run_id, SMALL_FILES, EMBEDDINGS, into)
+            run = read_run(folder, f"MLflow run {found.info.run_id}")
             runs += [run] if run else []
     return newest_first(runs)
+
+
+def download(
+    client: MlflowClient, run_id: str, files: Sequence[str], figures: Sequence[str], into: Path
+) -> RunFolder:
+    """The files of a run in a store that are asked for, as far as it has them."""
+    target = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=into))
+    available = {item.path for item in client.list_artifacts(run_id)}
+    if figures and "figures" in available:
+        available |= {item.path for item in client.list_artifacts(run_id, "figures")}
+    for name in (*files, *(f"figures/{figure}" for figure in figures)):
+        if name in available:
+            client.download_artifacts(run_id, name, str(target))
+    return RunFolder(target)
 
 
 def newest_first(runs: Sequence[PresetRun]) -> list[PresetRun]:
@@ -143,44 +132,6 @@ def newest_match(runs: Sequence[PresetRun], presets: Sequence[Preset]) -> Preset
         run for run in runs if run.preset in presets and run.is_finished and not run.departures
     ]
     return max(fitting, key=lambda run: run.record.started, default=None)
-
-
-def _read_units(path: Path, first_seed: int, metric: str) -> list[UnitScore]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            UnitScore(
-                unit=row["unit"],
-                fold=int(row["fold"]),
-                seed=int(row["seed"]) - first_seed,
-                finished=row["state"] == FINISHED,
-                best_epoch=_number(row.get(f"{metric}_at_cv_best", "")),
-                honest=_number(row.get(metric, "")),
-                persistent=_number(row.get(f"persistent_{metric}", "")),
-                best_epoch_from_zero=_number(row.get(f"{metric}_at_cv_best_from_zero", "")),
-                per_fold_maximum=_number(row.get(f"best_{metric}", "")),
-                train=_number(row.get(f"train_{metric}", "")),
-                violation=_number(row["violation_mean"]),
-                epochs=int(row["epochs"]),
-                seconds=_number(row["seconds"]),
-            )
-            for row in csv.DictReader(file)
-        ]
-
-
-def with_figures_of_today(units: Sequence[UnitScore], summary: RunSummary) -> list[UnitScore]:
-    """What version 0.1 called honest were persistent states, where states persist. Where the curves
-    of training are those of the test phase from zero, too, so is their best epoch."""
-    if summary.persistent.metrics and all(math.isnan(unit.persistent) for unit in units):
-        return [replace(unit, persistent=unit.honest, honest=math.nan) for unit in units]
-    if summary.path_free:
-        return [replace(unit, best_epoch_from_zero=unit.best_epoch) for unit in units]
-    return list(units)
-
-
-def _number(text: str) -> float:
-    return float(text) if text else math.nan
 
 
 def _read_curve(path: Path, metric: str) -> Curve:

@@ -78,6 +78,11 @@ def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
         write_plain(console, _plain(closing) if utf8 else _plain(closing).replace("±", "+/-"))
 
 
+def closing_text(run: RunFolder, elapsed: float) -> str:
+    """The same as plain text; the first line says what ran."""
+    return _plain(_compose(run, elapsed))
+
+
 def _compose(run: RunFolder, elapsed: float) -> Closing:
     summary = RunSummary.read(run)
     units = read_units(run)
@@ -139,8 +144,9 @@ def _disagreement(summary: RunSummary) -> list[str]:
     apart = 100 * summary.from_zero_minus_persistent
     return [
         f"from zero the {summary.metric.title} is {abs(apart):.1f} percentage points "
-        f"{'lower' if apart < 0 else 'higher'} than at the states of training: these depend on the "
-        f"path of training, and only the {summary.metric.title} from zero is that of unseen graphs."
+        f"{'lower' if apart < 0 else 'higher'} than at the states of training: these lag behind "
+        "the weights or are another fixed point of theirs, and only the "
+        f"{summary.metric.title} from zero is that of unseen graphs."
     ]
 
 

@@ -89,7 +89,17 @@ class Monitor:
         best = board.best()
         if best is not None:
             parts.append(f"best {board.text(board.value(best))}")
+        left = self._left()
+        if left:
+            parts.append(f"ETA {duration(left)}")
         return ", ".join(parts)
+
+    def _left(self) -> float:
+        """Seconds until the end, if jobs go on ending as they have so far; 0 if unknown."""
+        ended = self.board.of_state(FINISHED, FAILED, DIVERGED)
+        own = sum(not view.found for view in ended)
+        elapsed = time.monotonic() - self.started
+        return elapsed / own * (self.board.expected - len(ended)) if own else 0.0
 
     def _picture(self) -> RenderableType:
         board = self.board

@@ -1,4 +1,4 @@
-"""A run folder from an MLflow run id: the one on this machine, or what the store has of it."""
+"""What MLflow names: a run's folder, on this machine or out of the store, and a logged model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
-from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
-from lpgnn_cli.tracking.store import open_client, reading_store, resolve_uri
+from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG
+from lpgnn_cli.tracking.models import model_location
+from lpgnn_cli.tracking.store import existing_uri, open_client, reading_store, resolve_uri
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = (SELECTED, LAST, BEST_ON_TEST, "best.pt")
 
 
-def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
+def fetch_run(run_id: str, uri: str | None, checkpoints: bool = True) -> tuple[Path, str | None]:
     """The folder of the run, and the unit if the id is that of a child run."""
     resolved = resolve_uri(uri)
     with reading_store(resolved):
@@ -33,6 +35,8 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
             return folder, unit
         target = Path(tempfile.mkdtemp(prefix="lpgnn-run-"))
         _download(client, parent_id, PARENT_FILES, target)
+        if not checkpoints:
+            return target, unit
         children = client.search_runs(
             [parent.info.experiment_id],
             filter_string=f"tags.`{RUN_TAG}` = '{parent.data.tags[RUN_TAG]}'",
@@ -45,6 +49,31 @@ def fetch_run(run_id: str, uri: str | None) -> tuple[Path, str | None]:
                 destination.mkdir(parents=True, exist_ok=True)
                 _download(client, child.info.run_id, CHECKPOINTS, destination)
     return target, unit
+
+
+def is_model_uri(text: str) -> bool:
+    """models:/NAME/1, models:/NAME@ALIAS, models:/ID, runs:/ID/PATH."""
+    return text.startswith(("models:/", "runs:/"))
+
+
+def is_model(folder: Path) -> bool:
+    return (folder / "MLmodel").is_file()
+
+
+def fetch_model(address: str, uri: str | None) -> Path:
+    """The files of a logged or registered model."""
+    resolved = existing_uri(uri)
+    with reading_store(resolved):
+        client = open_client(resolved)
+        import mlflow.artifacts
+
+        if address.startswith("models:/"):
+            address = model_location(client, address)
+        target = tempfile.mkdtemp(prefix="lpgnn-model-")
+        found = mlflow.artifacts.download_artifacts(
+            artifact_uri=address, dst_path=target, tracking_uri=resolved
+        )
+    return Path(found)
 
 
 def _is_run(folder: Path, run_id: str) -> bool:

@@ -1,16 +1,18 @@
-"""The checkpoints behind what a user calls a run: a folder, a file, or an MLflow run id."""
+"""The checkpoints behind what a user calls a run: a folder, a file, an MLflow run or model."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder
-from lpgnn_cli.tracking.fetch import fetch_run
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, run_folders, runs_root
+from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_uri
 from lpgnn_cli.training.experiment import read_config
 
+MLFLOW_ID = re.compile("[0-9a-f]{32}")
 # What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
 BEST_OF_0_1 = "best.pt"
 
@@ -22,12 +24,16 @@ def find_checkpoints(
     path = Path(run)
     if path.is_file():
         return [path]
-    if not path.exists() and re.fullmatch(r"[0-9a-f]{32}", run):
+    if is_model_uri(run):
+        path = fetch_model(run, tracking_uri)
+    if is_model(path):
+        return _of_model(path, run, unit)
+    if not path.exists() and MLFLOW_ID.fullmatch(run):
         path, own_unit = fetch_run(run, tracking_uri)
         unit = unit or own_unit
     if not path.exists():
         raise UserError(
-            f"run={run}: there is no such run folder, checkpoint file or MLflow run id; "
+            f"run={run}: there is no such run folder, checkpoint file, MLflow run id or model; "
             "`lpgnn runs` lists the runs."
         )
     folder = RunFolder.open(path)
@@ -42,6 +48,37 @@ def find_checkpoints(
     if not found:
         raise UserError(_missing(folder, run, file_name, validated))
     return found
+
+
+def find_run(run: str, tracking_uri: str | None) -> RunFolder:
+    """The folder of a run by its path, the name of the folder, or its MLflow id."""
+    path = Path(run)
+    if path.is_dir():
+        return RunFolder.open(path)
+    if MLFLOW_ID.fullmatch(run):
+        return RunFolder.open(fetch_run(run, tracking_uri, checkpoints=False)[0])
+    known = list(run_folders(runs_root()))
+    named = [folder for folder in known if folder.name == run]
+    if len(named) > 1:
+        places = " and ".join(str(folder) for folder in named[:3])
+        raise UserError(f"several runs are called {run}: {places}; give the path of one.")
+    if not named:
+        hint = did_you_mean(run, [folder.name for folder in known])
+        raise UserError(
+            f"there is no run folder, run name or MLflow run id {run}. {hint} `lpgnn runs` lists "
+            "the runs."
+        )
+    return RunFolder(named[0])
+
+
+def _of_model(folder: Path, run: str, unit: str | None) -> list[Path]:
+    """The checkpoints that a logged model carries; nothing else in it is looked at."""
+    files = sorted(folder.rglob("*.pt"))
+    if not files:
+        raise UserError(f"run={run} is an MLflow model, but none of lpgnn: it has no checkpoint.")
+    if unit is not None:
+        raise UserError(f"run={run} is a model as it stands: leave out unit={unit}.")
+    return files
 
 
 def _missing(folder: RunFolder, run: str, name: str, validated: bool) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lpgnn_cli.config.dataset import DatasetConfig
@@ -17,6 +18,7 @@ from lpgnn_cli.data.asked import Asked
 from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.loading import with_neighbours
+from lpgnn_cli.data.part import Part
 from lpgnn_cli.data.targets import Judging
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import LABELS, NUMBERS
@@ -24,6 +26,9 @@ from lpgnn_cli.training.closing import solve_metrics
 from lpgnn_cli.training.parts import place
 from lpgnn_cli.training.predictions import item_violation
 from lpgnn_cli.training.scoring import TrainedUnit
+
+# Arrays with one row per item, or one per node.
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,38 @@ class Prediction:
     values: Tensor | None = None
     # (items,) the mean of |x - f_a(x)| over the networks; zero where nothing constrains states.
     violation: Tensor = field(default_factory=lambda: torch.zeros(0))
+
+    def item_columns(
+        self, classes: Sequence[int], scored: Tensor | None = None, offset: int = 0
+    ) -> Columns:
+        """One row per item that counts, numbered from `offset`; `classes` are what they are called.
+
+        As far as there are such: item, predicted (an index from 0), class (what it stands for),
+        probability, violation, probabilities.
+        """
+        columns: dict[str, Tensor] = {}
+        if self.classes is not None and self.classes.ndim == 1 and self.probabilities is not None:
+            columns["predicted"] = self.classes
+            columns["class"] = torch.tensor(list(classes))[self.classes]
+            columns["probability"] = self.probabilities.max(dim=1).values
+        elif self.classes is not None:
+            columns["predicted"] = self.classes
+        elif self.values is not None:
+            columns["predicted"] = self.values
+        columns["violation"] = self.violation
+        if self.probabilities is not None:
+            columns["probabilities"] = self.probabilities
+        items = torch.arange(len(self.violation)) if scored is None else scored.cpu()
+        chosen = {name: column[items].numpy() for name, column in columns.items()}
+        return {"item": items.numpy() + offset, **chosen}
+
+    def state_columns(self) -> Columns:
+        """One row per node, an array for each network and layer."""
+        return {
+            f"states/{name}/layer-{k}": state.numpy()
+            for name, layers in self.states.items()
+            for k, state in enumerate(layers)
+        }
 
 
 class Ensemble:
@@ -77,6 +114,12 @@ class Ensemble:
         self.units[0].check_fit(dataset)
         return dataset
 
+    @property
+    def classes(self) -> list[int]:
+        """What the data of training calls the classes, by their indices."""
+        known = list(self.vocabulary.classes)
+        return known if len(known) == self.asked.classes else list(range(self.asked.classes))
+
     def predict(self, batch: GraphBatch) -> Prediction:
         """The answers about graphs that are encoded: of the test phase, from zero."""
         answers = {trained.unit.name: _infer(trained, batch) for trained in self.units}
@@ -90,13 +133,13 @@ class Ensemble:
         )
 
 
-def pieces(batch: GraphBatch, nodes: int) -> Iterator[GraphBatch]:
-    """The graphs in order, in batches of at most so many nodes or of one graph."""
-    first, ends = 0, batch.graph_ptr[1:]
-    while first < batch.num_graphs:
-        limit = batch.graph_ptr[first] + nodes
-        last = max(first + 1, int(torch.searchsorted(ends, limit, right=True)))
-        yield batch.subset(torch.arange(first, last))
+def pieces(part: Part, nodes: int) -> Iterator[Part]:
+    """The graphs in order, in parts of at most so many nodes or of one graph."""
+    graph_ptr, first = part.batch.graph_ptr, 0
+    while first < part.batch.num_graphs:
+        limit = graph_ptr[first] + nodes
+        last = max(first + 1, int(torch.searchsorted(graph_ptr, limit, right=True)) - 1)
+        yield part.subset(torch.arange(first, last))
         first = last
 
 

@@ -1,4 +1,4 @@
-"""`gat`: f_a(v) = sigma(mean over heads of Σ_u alpha_uv h(z_u)): attention over ne[v] and v itself.
+"""`gat`: f_a(v) = sigma(Σ_u alpha_uv h(z_u)): attention over ne[v] and v itself, by several heads.
 
 alpha_uv is the softmax over u of LeakyReLU(a · [h(z_u), h(z_v), l_(v,u), l_(u,v)]).
 """
@@ -25,7 +25,7 @@ SLOPE = 0.2
 
 @aggregator("gat", GatConfig)
 class Gat(Transition):
-    """Shapes: K heads."""
+    """Shapes: K heads, O what each of them puts out."""
 
     tells_labels_apart = False
 
@@ -33,9 +33,11 @@ class Gat(Transition):
         super().__init__()
         self.heads = config.heads
         self.arc_size = sizes.arc
-        self.h = BlockMLP(config, [sizes.state, sizes.label], config.heads * sizes.out)
-        self.source_score_KO = nn.Parameter(torch.empty(config.heads, sizes.out))
-        self.target_score_KO = nn.Parameter(torch.empty(config.heads, sizes.out))
+        self.concatenated = config.combine == "concat"
+        out = sizes.out // config.heads if self.concatenated else sizes.out
+        self.h = BlockMLP(config, [sizes.state, sizes.label], config.heads * out)
+        self.source_score_KO = nn.Parameter(torch.empty(config.heads, out))
+        self.target_score_KO = nn.Parameter(torch.empty(config.heads, out))
         nn.init.xavier_uniform_(self.source_score_KO)
         nn.init.xavier_uniform_(self.target_score_KO)
         self.arc_score = linear_layer(2 * sizes.arc, config.heads, bias=False).weight
@@ -65,7 +67,8 @@ class Gat(Transition):
         weighted_A = (arc_AK.unsqueeze(2) * message_AKO).flatten(1)
         summed_NKO = self._per_head(sum_incoming(weighted_A, arcs))
         summed_NKO = (summed_NKO + own_NK.unsqueeze(2) * value_NKO) / total_NK.unsqueeze(2)
-        result: Tensor = self.output(summed_NKO.mean(dim=1))
+        heads = summed_NKO.flatten(1) if self.concatenated else summed_NKO.mean(dim=1)
+        result: Tensor = self.output(heads)
         return result
 
     def _per_head(self, rows: Tensor) -> Tensor:
