@@ -12,10 +12,8 @@ from lpgnn_cli.metrics import TRANSITIONS, TRANSITIONS_BACKWARD
 from lpgnn_cli.paper.cells import Cell, Measured
 from lpgnn_cli.paper.document import (
     NOTHING,
-    RUN,
     Figure,
     Findings,
-    Grid,
     Report,
     Section,
     comparisons_grid,
@@ -23,6 +21,7 @@ from lpgnn_cli.paper.document import (
     overview_grid,
     spread_text,
 )
+from lpgnn_cli.reporting.grid import RUN, Grid
 from lpgnn_cli.reporting.look import new_figure, style
 
 if TYPE_CHECKING:

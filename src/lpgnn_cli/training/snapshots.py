@@ -12,7 +12,6 @@ from torch import Tensor
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
-from lpgnn_cli.model.mlp import MLP
 from lpgnn_cli.model.network import state_sizes
 from lpgnn_cli.propagation import Propagation
 
@@ -39,8 +38,11 @@ class StateSnapshots:
             return
         self.epochs.append(epoch)
         self.states.append(self._read().cpu())
-        mlp = self.propagation.network.readout.mlp
-        if isinstance(mlp, MLP) and mlp.first is mlp.last:
+        readout = self.propagation.network.readout
+        if not readout.config.learnt:
+            return
+        mlp = readout.mlp
+        if mlp.first is mlp.last:
             self.weights.append(mlp.last.weight.detach().cpu().clone())
             self.biases.append(mlp.last.bias.detach().cpu().clone())
 
