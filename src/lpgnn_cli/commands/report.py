@@ -27,6 +27,7 @@ from lpgnn_cli.paper.nested import (
     nested_section,
     read_sweeps,
     sweeps_in_folders,
+    sweeps_in_store,
 )
 from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
 from lpgnn_cli.paper.reference import Table, reference_tables
@@ -112,7 +113,7 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
-    sweeps = _read_sweeps(arguments)
+    sweeps = _read_sweeps(arguments, scratch)
     findings = find(tables, runs)
     if form == "csv":
         if NESTED in others:
@@ -148,10 +149,12 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
     return chosen if chosen or NESTED in others else list(known.values()), others
 
 
-def _read_sweeps(arguments: argparse.Namespace) -> list[NestedSweep]:
-    """Those under protocol=nested, from where the runs come from; MLflow has no folds of them."""
+def _read_sweeps(arguments: argparse.Namespace, scratch: Path) -> list[NestedSweep]:
+    """Those under protocol=nested, from where the runs come from."""
     if arguments.store is not None:
-        return []
+        from lpgnn_cli.tracking.store import existing_uri
+
+        return sweeps_in_store(existing_uri(arguments.store or None), scratch)
     results = Path(arguments.results) if arguments.results else default_results()
     if arguments.runs is None and results is not None:
         return read_sweeps(results)
@@ -235,7 +238,8 @@ def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         raise UserError(f"plan takes only --runs, --results, --store and --format {COMMANDS}.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         runs, source, _ = _read(arguments, Path(scratch))
-    planned, sweeps = missing_runs(runs), missing_sweeps(_read_sweeps(arguments))
+        sweeps = missing_sweeps(_read_sweeps(arguments, Path(scratch)))
+    planned = missing_runs(runs)
     if arguments.format == COMMANDS:
         print("\n".join(commands(planned, sweeps)))
         return 0
