@@ -3,7 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Errors alone are shown. Python compiles what it imports: pip would compile all of it first.
+QUIETLY := --disable-pip-version-check install -qq --no-compile
+PIP := $(BIN)/python -m pip $(QUIETLY)
 # torch by its exact version: a range may bring several GB of CUDA packages along.
 TORCH := $(shell sed -n '/^torch==/p' constraints.txt)
 SCATTER := $(shell sed -n '/^torch_scatter==/p' constraints.txt)
@@ -24,8 +26,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-13s %s\n", $$1, $$2}'
 	@echo '  ARGS="..." is passed on: make train ARGS="dataset=mutag g=squared"'
 
+# Nothing on a CPU needs torch-scatter, so the first run does not wait for it.
 train: $(VENV)/.package ## train on the embedded default; ARGS are settings
 	@$(BIN)/lpgnn train $(ARGS)
+	@test -e $(VENV)/.scatter || $(MAKE) --no-print-directory $(VENV)/.scatter
 
 test: $(VENV)/.dev ## run all tests; ARGS go to pytest
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
@@ -68,7 +72,7 @@ format: $(VENV)/.dev ## let ruff format the code and fix what it can
 ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 	@$(BIN)/lpgnn ui $(ARGS)
 
-bench: $(VENV)/.package ## run the measured comparisons; makes docs/performance.md
+bench: $(VENV)/.scatter ## run the measured comparisons; makes docs/performance.md
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
 paper: $(VENV)/.package ## run what the paper's tables lack, resumable; says first how long it may take
@@ -93,30 +97,33 @@ clean: ## remove caches and build products; runs/ and .venv stay
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "lpgnn needs Python 3.11: make PYTHON=/path/to/python3.11"; exit 1; }
-	@echo "Setting up $(VENV): the first time takes some minutes."
+	@echo "Setting up, once: [1/3] a Python environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.torch: constraints.txt | $(BIN)/python
+	@echo "[2/3] $(TORCH), about 200 MB"
 	@$(PIP) -c constraints.txt $(TORCH) numpy
 	@touch $@
 
-$(VENV)/.scatter: $(VENV)/.torch
-	@PIP="$(PIP)" PYTHON=$(BIN)/python .ci/build-torch-scatter $(SCATTER)
-	@touch $@
-
-$(VENV)/.package: pyproject.toml $(VENV)/.scatter
+$(VENV)/.package: pyproject.toml $(VENV)/.torch
+	@echo "[3/3] lpgnn and the packages it needs"
 	@$(PIP) -c constraints.txt -e '.[kernel]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.package
+$(VENV)/.scatter: $(VENV)/.package
+	@PIP="$(PIP)" PYTHON=$(BIN)/python .ci/build-torch-scatter $(SCATTER)
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.scatter
+	@echo "Packages for tests and linters"
 	@$(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 # Ray and Optuna hold other packages back, so they have a venv of their own.
 .venv-ray/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv-ray
-	@.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet $(TORCH)
+	@.venv-ray/bin/python -m pip $(QUIETLY) $(TORCH)
 	@grep -viE '^(joblib|cloudpickle|sqlalchemy|protobuf|torch_scatter)==' constraints.txt >.venv-ray/constraints.txt
-	@.venv-ray/bin/python -m pip --disable-pip-version-check install --quiet \
+	@.venv-ray/bin/python -m pip $(QUIETLY) \
 	  -c .venv-ray/constraints.txt -e '.[ray,optuna,test]'
 	@touch $@

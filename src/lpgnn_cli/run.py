@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from lpgnn_cli.reporting.figures import make_figures
+from lpgnn_cli.reporting.report import write_report
 from lpgnn_cli.reporting.summary import summarise
 from lpgnn_cli.runfolder import (
     DIVERGED,
@@ -50,6 +51,7 @@ def compute(
             make_figures(folder)
         record.ended = time.time()
         folder.write_record(record)
+        write_report(folder)
     for observer in observers:
         observer.run_ended(folder, summary.to_dict())
     return summary

@@ -1,11 +1,14 @@
 """What a run leaves behind: the run folder is the truth, everything else mirrors it.
 
     config.yaml               the composed config
+    data.json                 what it was trained on: counts, fingerprints, a small graph as example
     run.json                  RunRecord: what ran, on what, in which state
     units/<unit>/metrics.csv  one row per epoch: epoch, time (Unix milliseconds), all metrics
     units/<unit>/result.json  UnitResult
     units/<unit>/*.pt         checkpoints: last.pt, selected.pt (by validation), best_on_test.pt (if
                               asked for)
+    units/<unit>/model.pt     of a finished unit: the network that its result is of, as a checkpoint
+                              without the states and optimisers of training
     units/<unit>/predictions.csv  item, target, predicted, probability, violation, probabilities
     units/<unit>/influence.csv  how much the label of a node counts, by hops; of the first unit
     units/<unit>/states.npz   states over the epochs, where the last layer has 2 dimensions
@@ -13,6 +16,7 @@
     folds.csv                 one row per unit
     summary.json              what is reported: RunSummary, EvalSummary, or the summary of a sweep
     figures/                  pictures
+    report.md                 the closing table and the pictures
     tracking.json             what of all this MLflow has
     .lock                     held by the process that computes the run; each unit has one, too
 
@@ -56,6 +60,8 @@ LATEST = 1e11
 # Checkpoints: where training goes on; what a validation part selected; and, only where it was asked
 # for, what test labels chose.
 LAST, SELECTED, BEST_ON_TEST = "last.pt", "selected.pt", "best_on_test.pt"
+# The network alone, for those who predict; MLflow models have the same file.
+MODEL = "model.pt"
 
 # Of a unit: how much the label of a node counts, by hops.
 INFLUENCE = "influence.csv"
@@ -259,6 +265,10 @@ class RunFolder:
     @property
     def config_path(self) -> Path:
         return self.path / "config.yaml"
+
+    @property
+    def data_path(self) -> Path:
+        return self.path / "data.json"
 
     @property
     def summary_path(self) -> Path:

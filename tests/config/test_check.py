@@ -118,6 +118,10 @@ def test_devices(config: TrainConfig) -> None:
             ["protocol=holdout", "protocol.validation=0.6", "protocol.test=0.4"],
             "leave nothing to train on",
         ),
+        (
+            ["aggregator=gat", "aggregator.combine=concat", "aggregator.heads=3", "state=[16]"],
+            r"divides a state of 16 among aggregator\.heads=3",
+        ),
     ],
 )
 def test_other_agreements(overrides: list[str], sentence: str) -> None:

@@ -23,7 +23,6 @@ from lpgnn_cli.config.model import (
     GinConfig,
 )
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.transitions import Transition, build_transition
 from lpgnn_cli.ops import Arcs
 
@@ -441,8 +440,3 @@ def test_heads_side_by_side_are_attentions_of_their_own(make_batch: BatchMaker) 
                 weights[name] = value[rows]
         alone.load_state_dict(weights)
         torch.testing.assert_close(alone(states, batch.features, batch), together[:, rows])
-
-
-def test_heads_that_do_not_divide_the_state_are_refused(make_batch: BatchMaker) -> None:
-    with pytest.raises(UserError, match="divides a state of 4 among"):
-        build("gat", make_batch(), heads=3, combine="concat")

@@ -13,7 +13,10 @@ import pytest
 from lpgnn_cli.cli import main
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord
 
-CONFIG = "dataset: {name: MUTAG}\npropagation: {name: %s, states: free}\naggregator: {name: gin}\n"
+CONFIG = (
+    "dataset: {name: MUTAG}\nprotocol: {name: nested}\npropagation: {name: %s, states: free}\n"
+    "aggregator: {name: gin}\n"
+)
 
 
 def write_sweep(
@@ -89,3 +92,15 @@ def test_sweeps_are_collected_with_the_runs(
     (tmp_path / "results" / "nested.jsonl").write_text("{}\n")
     assert main(["report", "table=nested", "--results", "results"]) == 2
     assert "is not a list of collected sweeps" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_store_gives_the_same_rows(
+    capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
+) -> None:
+    write_sweep(runs, "lagrangian", [0.8, 0.9])
+    expected = report(capsys, "table=nested", "--runs", "--format", "csv")
+    uri = f"sqlite:///{tmp_path / 'store.db'}"
+    assert main(["sync", str(runs / "sweep" / "lagrangian"), "--uri", uri]) == 0
+    capsys.readouterr()
+    assert report(capsys, "table=nested", "--store", uri, "--format", "csv") == expected

@@ -15,9 +15,10 @@ from lpgnn_cli import tracking
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.tracking import MlflowConfig, TrackingConfig
 from lpgnn_cli.runfolder import RunFolder
-from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+from lpgnn_cli.tracking.mirror import RUN_TAG
 from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.tracking.store import default_uri, open_client
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 from ..conftest import present
 from .conftest import MakeTrainer, Server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,5 +71,10 @@ def load(
         names = ", ".join(CHECKPOINTS)
         raise UserError(f"checkpoint must be one of {names}, not {checkpoint}.")
     files: list[Path] = find_checkpoints(os.fspath(run), checkpoint, unit, None)
+    return of_checkpoints(files, device)
+
+
+def of_checkpoints(files: Sequence[Path], device: str) -> Model:
+    """The networks in these files, asked together."""
     where = resolve_device(device)
     return Model(Ensemble([TrainedUnit(file, None, where) for file in files]))

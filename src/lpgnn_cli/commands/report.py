@@ -27,9 +27,11 @@ from lpgnn_cli.paper.nested import (
     nested_section,
     read_sweeps,
     sweeps_in_folders,
+    sweeps_in_store,
 )
 from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
-from lpgnn_cli.paper.reference import Table, reference_tables
+from lpgnn_cli.paper.reach import draw_reach, reach_report
+from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
 from lpgnn_cli.paper.results import (
     RUNS,
     collect_runs,
@@ -47,6 +49,7 @@ COMMANDS = "commands"
 FORMATS = ("table", "markdown", "csv", "latex", "html", COMMANDS)
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
+REACH = "reach"
 # What `table=` knows beside the paper's tables.
 OTHERS = (COMPARISONS, NESTED)
 
@@ -60,6 +63,8 @@ def main(argv: list[str]) -> int:
         return _plan(arguments, words[1:])
     if arguments.format == COMMANDS:
         raise UserError(f"--format {COMMANDS} goes with `lpgnn report plan`.")
+    if REACH in words and len(words) > 1:
+        raise UserError("reach is a report of its own: write `lpgnn report reach` alone.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         return _report(arguments, words, Path(scratch))
 
@@ -79,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="*",
         metavar="WHAT",
-        help="paper (all tables, the default), table=NAME (several may be given), collect or plan",
+        help="paper (all tables, the default), table=NAME (several may be given), reach (how far "
+        "labels travel, and what it costs), collect or plan",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -101,26 +107,30 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = list(arguments.what)
     for flag in ("runs", "store"):
         value = getattr(arguments, flag) or ""
-        if value in ("paper", "collect", "plan") or value.startswith("table="):
+        if value in ("paper", "collect", "plan", REACH) or value.startswith("table="):
             words.append(value)
             setattr(arguments, flag, "")
     return words
 
 
 def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:
-    tables, others = _tables(words)
+    reach = list(words) == [REACH]
+    tables, others = (list(reach_tables().values()), set[str]()) if reach else _tables(words)
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
-    sweeps = _read_sweeps(arguments)
+    sweeps = _read_sweeps(arguments, scratch)
     findings = find(tables, runs)
     if form == "csv":
         if NESTED in others:
             return _deliver(nested_csv(sweeps), output)
         text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
         return _deliver(text, output)
-    report = write_report(findings, source, notes)
-    if NESTED in others or (sweeps and len(tables) == len(reference_tables())):
+    if reach:
+        report = reach_report(findings, source, notes)
+    else:
+        report = write_report(findings, source, notes)
+    if NESTED in others or (sweeps and not reach and len(tables) == len(reference_tables())):
         report.sections.append(nested_section(sweeps))
     if form == "table":
         return _print(report, output)
@@ -138,7 +148,9 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         elif key == "table" and equals:
             names += value.split(",")
         else:
-            raise UserError(f"{word} is not known here: write paper, table=NAME, collect or plan.")
+            raise UserError(
+                f"{word} is not known here: write paper, table=NAME, reach, collect or plan."
+            )
     wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
         hint = did_you_mean(wrong[0], [*known, *OTHERS])
@@ -148,10 +160,12 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
     return chosen if chosen or NESTED in others else list(known.values()), others
 
 
-def _read_sweeps(arguments: argparse.Namespace) -> list[NestedSweep]:
-    """Those under protocol=nested, from where the runs come from; MLflow has no folds of them."""
+def _read_sweeps(arguments: argparse.Namespace, scratch: Path) -> list[NestedSweep]:
+    """Those under protocol=nested, from where the runs come from."""
     if arguments.store is not None:
-        return []
+        from lpgnn_cli.tracking.store import existing_uri
+
+        return sweeps_in_store(existing_uri(arguments.store or None), scratch)
     results = Path(arguments.results) if arguments.results else default_results()
     if arguments.runs is None and results is not None:
         return read_sweeps(results)
@@ -194,6 +208,7 @@ def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Pa
     from lpgnn_cli.paper.html import html
 
     figures = draw_figures(findings, scratch / "figures")
+    figures |= draw_reach(findings, scratch / "figures")
     for section in report.sections:
         section.figures = figures.get(section.id, [])
     return html(report)
@@ -235,7 +250,8 @@ def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         raise UserError(f"plan takes only --runs, --results, --store and --format {COMMANDS}.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         runs, source, _ = _read(arguments, Path(scratch))
-    planned, sweeps = missing_runs(runs), missing_sweeps(_read_sweeps(arguments))
+        sweeps = missing_sweeps(_read_sweeps(arguments, Path(scratch)))
+    planned = missing_runs(runs)
     if arguments.format == COMMANDS:
         print("\n".join(commands(planned, sweeps)))
         return 0

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import webbrowser
 from collections.abc import Iterator
 from typing import IO
 
@@ -21,10 +22,12 @@ from lpgnn_cli.credentials import restore
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import Interruption, exit_code, interrupting
-from lpgnn_cli.tracking.store import artifact_root, existing_uri, sqlite_path
+from lpgnn_cli.tracking import view
+from lpgnn_cli.tracking.store import artifact_root, existing_uri, find_experiment, sqlite_path
 
 HOST = "127.0.0.1"
 PORT = 5000
+EXPERIMENT = "lpgnn"
 # It usually answers within 20 to 40 seconds.
 PATIENCE = 180.0
 ENVIRONMENT = {
@@ -40,12 +43,18 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--port", type=int, default=PORT, help=f"default: {PORT}")
     parser.add_argument("--uri", help="store to show; default: as for `lpgnn train`")
+    parser.add_argument("--experiment", default=EXPERIMENT, help=f"default: {EXPERIMENT}")
+    parser.add_argument("--no-browser", action="store_true", help="print the address alone")
     arguments = parser.parse_args(argv)
     uri = existing_uri(arguments.uri)
-    if uri.startswith(("http://", "https://")):
-        print(f"The tracking server is a dashboard itself: {uri}")
-        return 0
     console = plain_console()
+    browse = not arguments.no_browser and _has_screen(console)
+    if uri.startswith(("http://", "https://")):
+        page = _first_page(uri, uri, arguments.experiment)
+        console.print(f"The tracking server is a dashboard itself: {page}", highlight=False)
+        if browse:
+            webbrowser.open(page)
+        return 0
     port = _free_port(arguments.port, console)
     with interrupting(), tempfile.TemporaryFile("w+") as log, _server(uri, port, log) as server:
         try:
@@ -53,13 +62,32 @@ def main(argv: list[str]) -> int:
                 if not console.is_terminal:
                     console.print("The dashboard is starting (20 to 40 seconds).")
                 _wait_until_it_answers(server, port, log)
-            console.print(f"Dashboard: http://{HOST}:{port}  (Ctrl-C stops it)", highlight=False)
+                page = _first_page(f"http://{HOST}:{port}", uri, arguments.experiment)
+            console.print(f"Dashboard: {page}  (Ctrl-C stops it)", highlight=False, soft_wrap=True)
+            if browse:
+                webbrowser.open(page)
             server.wait()
             raise RunFailed(f"the dashboard ended by itself: {_last_words(log)}")
         except Interruption as interruption:
             console.print("The dashboard is stopped.")
             asked = interruption.number == signal.SIGINT
             return 0 if asked else exit_code(interruption)
+
+
+def _first_page(server: str, uri: str, experiment: str) -> str:
+    """The table of runs; of a store that has none, or cannot be asked, the server's own page."""
+    try:
+        found = find_experiment(uri, experiment)
+    except Exception:
+        found = None
+    return server if found is None else view.address(server, found)
+
+
+def _has_screen(console: Console) -> bool:
+    """Where there is none, a browser for the terminal would take it over."""
+    return console.is_terminal and (
+        sys.platform == "darwin" or bool(os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"})
+    )
 
 
 def _free_port(wished: int, console: Console) -> int:

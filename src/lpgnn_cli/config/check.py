@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from lpgnn_cli.config.fields import Choices, Range
+from lpgnn_cli.config.model import GatConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
@@ -128,10 +129,23 @@ def _multipliers(config: TrainConfig) -> Iterator[str]:
         yield "g=norm1_eps has one value per node: it needs propagation.multiplier=node."
 
 
+def _heads(config: TrainConfig) -> Iterator[str]:
+    aggregator = config.aggregator
+    if not isinstance(aggregator, GatConfig) or aggregator.combine != "concat":
+        return
+    for size in config.state:
+        if size % aggregator.heads:
+            yield (
+                f"aggregator.combine=concat divides a state of {size} among "
+                f"aggregator.heads={aggregator.heads}: give state a multiple of it."
+            )
+
+
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
     _device,
     _holdout_shares,
     _multipliers,
+    _heads,
 )

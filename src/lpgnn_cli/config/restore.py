@@ -20,12 +20,16 @@ RETIRED = {"dataset.kind"}
 # Settings that stored configs may lack, with the values that stand for what was done then.
 ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
+    "readout.learnt": True,
     "propagation.solver": "damped",
     "propagation.memory": 5,
     "metric": "auto",
     "class_weights": "none",
     "rescore_mb": 0,
     "keep_best_on_test": False,
+    "tracking.models": "none",
+    "tracking.register": None,
+    "tracking.system_metrics": False,
 }
 
 

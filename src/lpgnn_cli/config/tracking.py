@@ -27,3 +27,6 @@ class MlflowConfig(TrackingConfig):
 
     uri: str | None = setting()
     experiment: str = setting()
+    models: str = setting(choices=("auto", "all", "none"))
+    register: str | None = setting()
+    system_metrics: bool = setting()

@@ -21,6 +21,7 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import csv_text, metric_mean_std, p_text, signed
 from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.paper.document import NOTHING, Section
+from lpgnn_cli.paper.runs import download
 from lpgnn_cli.reporting.grid import RUN, Grid
 from lpgnn_cli.reporting.significance import PairedTest, paired_test
 from lpgnn_cli.runfolder import FINISHED, RunFolder
@@ -28,6 +29,8 @@ from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.nested import FILE, NESTED
 
 KEPT = "nested.jsonl"
+# What a sweep is read from.
+FILES = ("config.yaml", "run.json", "summary.json", FILE)
 TEST, INNER, PERSISTENT = "test_", "inner_validation_", "persistent_"
 INTRO = [
     "Hyperparameters and epochs chosen without the test parts: every outer fold chooses among the "
@@ -66,6 +69,21 @@ class NestedSweep:
 def sweeps_in_folders(root: Path) -> list[NestedSweep]:
     """The finished ones below the root of all runs, by dataset and name."""
     found = [_read(RunFolder(path.parent)) for path in sorted(root.glob(f"sweep/*/{FILE}"))]
+    return _in_order(sweep for sweep in found if sweep is not None)
+
+
+def sweeps_in_store(uri: str, into: Path) -> list[NestedSweep]:
+    """The finished ones of an MLflow store, by dataset and name."""
+    from lpgnn_cli.tracking.pastruns import parent_runs
+    from lpgnn_cli.tracking.store import open_client, reading_store
+
+    with reading_store(uri):
+        client = open_client(uri)
+        found = [
+            _read(download(client, run.info.run_id, FILES, (), into))
+            for run in parent_runs(client)
+            if run.data.params.get("protocol.name") == NESTED
+        ]
     return _in_order(sweep for sweep in found if sweep is not None)
 
 

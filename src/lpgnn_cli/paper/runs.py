@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lpgnn_cli.config.effects import essence
 from lpgnn_cli.metrics import TEST, VIOLATION_MEAN, mean_of
@@ -21,6 +22,9 @@ from lpgnn_cli.reporting.scores import UnitScore, read_scores
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord, run_folders
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.settings import read_flat_config
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 SMALL_FILES = ("config.yaml", "run.json", "summary.json", "folds.csv", "curves.csv")
 # Pictures of two-dimensional states that a run draws itself.
@@ -69,7 +73,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         record.state = folder.actual_state(record)
-        units = read_scores(folder, summary, int(config["seed"]))
+        units = read_scores(folder, summary, int(config["seed"]), summary.metric)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -98,14 +102,24 @@ def runs_in_store(uri: str, into: Path) -> list[PresetRun]:
         for found in parent_runs(client):
             if found.data.params.get("name") not in presets_by_name():
                 continue
-            target = Path(tempfile.mkdtemp(prefix=f"{found.info.run_id}-", dir=into))
-            available = {item.path for item in client.list_artifacts(found.info.run_id)}
-            for name in [*SMALL_FILES, "figures"]:
-                if name in available:
-                    client.download_artifacts(found.info.run_id, name, str(target))
-            run = read_run(RunFolder(target), f"MLflow run {found.info.run_id}")
+            folder = download(client, found.info.run_id, SMALL_FILES, EMBEDDINGS, into)
+            run = read_run(folder, f"MLflow run {found.info.run_id}")
             runs += [run] if run else []
     return newest_first(runs)
+
+
+def download(
+    client: MlflowClient, run_id: str, files: Sequence[str], figures: Sequence[str], into: Path
+) -> RunFolder:
+    """The files of a run in a store that are asked for, as far as it has them."""
+    target = Path(tempfile.mkdtemp(prefix=f"{run_id}-", dir=into))
+    available = {item.path for item in client.list_artifacts(run_id)}
+    if figures and "figures" in available:
+        available |= {item.path for item in client.list_artifacts(run_id, "figures")}
+    for name in (*files, *(f"figures/{figure}" for figure in figures)):
+        if name in available:
+            client.download_artifacts(run_id, name, str(target))
+    return RunFolder(target)
 
 
 def newest_first(runs: Sequence[PresetRun]) -> list[PresetRun]:

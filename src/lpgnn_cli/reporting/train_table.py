@@ -78,6 +78,11 @@ def closing_table(run: RunFolder, console: Console, elapsed: float) -> None:
         write_plain(console, _plain(closing) if utf8 else _plain(closing).replace("±", "+/-"))
 
 
+def closing_text(run: RunFolder, elapsed: float) -> str:
+    """The same as plain text; the first line says what ran."""
+    return _plain(_compose(run, elapsed))
+
+
 def _compose(run: RunFolder, elapsed: float) -> Closing:
     summary = RunSummary.read(run)
     units = read_units(run)

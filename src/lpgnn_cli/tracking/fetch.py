@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, SELECTED, RunFolder
-from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG, UNIT_TAG
+from lpgnn_cli.tracking.mirror import PARENT_FILES, PARENT_TAG, RUN_TAG
+from lpgnn_cli.tracking.models import model_location
 from lpgnn_cli.tracking.store import existing_uri, open_client, reading_store, resolve_uri
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -62,9 +64,11 @@ def fetch_model(address: str, uri: str | None) -> Path:
     """The files of a logged or registered model."""
     resolved = existing_uri(uri)
     with reading_store(resolved):
-        open_client(resolved)
+        client = open_client(resolved)
         import mlflow.artifacts
 
+        if address.startswith("models:/"):
+            address = model_location(client, address)
         target = tempfile.mkdtemp(prefix="lpgnn-model-")
         found = mlflow.artifacts.download_artifacts(
             artifact_uri=address, dst_path=target, tracking_uri=resolved

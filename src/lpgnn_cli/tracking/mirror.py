@@ -20,6 +20,7 @@ from lpgnn_cli.runfolder import (
     HONEST,
     INTERRUPTED,
     LAST,
+    MODEL,
     PERSISTENT,
     RUNNING,
     SELECTED,
@@ -32,15 +33,19 @@ from lpgnn_cli.runsummary import HONEST_RULE, SECONDS
 from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.tracking import state as tracking_state
 from lpgnn_cli.tracking.bulk import MetricPoint
-from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, Sender
+from lpgnn_cli.tracking.headings import NAME_TAG, NOTE_TAG, data_inputs, read_note, run_name
+from lpgnn_cli.tracking.models import model_folder, registered_as, wants_models
+from lpgnn_cli.tracking.sender import METRICS_PER_BATCH, DataInput, Sender
 from lpgnn_cli.tracking.state import MirroredRun, TrackingState
 from lpgnn_cli.tracking.store import Store, one_line, open_store
+from lpgnn_cli.tracking.system import SystemMetrics
 from lpgnn_cli.tracking.table import GrowingTable
 from lpgnn_cli.tracking.thinning import Row, end_and_extremes, is_sent, stride
+from lpgnn_cli.tracking.view import UNIT_TAG
 
 # What the names of a unit's metrics in the epoch of its result begin with.
 AT_SELECTED = "selected"
-RUN_TAG, UNIT_TAG, PARENT_TAG = "lpgnn.run_id", "lpgnn.unit", "mlflow.parentRunId"
+RUN_TAG, PARENT_TAG = "lpgnn.run_id", "mlflow.parentRunId"
 _STATUS = {RUNNING: "RUNNING", FINISHED: "FINISHED", INTERRUPTED: "KILLED"}
 PARENT_FILES = (
     "config.yaml",
@@ -51,6 +56,7 @@ PARENT_FILES = (
     "leaderboard.csv",
     "leaderboard.md",
     "nested.csv",
+    "report.md",
 )
 _UNIT_FILES = ("metrics.csv", "result.json", "predictions.csv")
 
@@ -77,6 +83,7 @@ class Mirror:
         self._store: Store | None = None
         self._tables: dict[Path, GrowingTable] = {}
         self._stride: int | None = None
+        self._system: SystemMetrics | None = None
         # Whether the store may have runs of this folder that tracking.json does not know of.
         self._in_doubt = True
 
@@ -99,6 +106,8 @@ class Mirror:
                     one_pass.reconcile()
                     self._in_doubt = False
                 one_pass.send()
+                if not ended and one_pass.settings.get("tracking.system_metrics") == "true":
+                    self._send_system_metrics(sender, state.parent.run_id)
             except Exception as error:
                 self._in_doubt = True
                 state.state, state.reason = tracking_state.UNREACHABLE, one_line(error)
@@ -108,6 +117,12 @@ class Mirror:
             state.state, state.reason, state.complete = tracking_state.OK, "", ended
             tracking_state.write_state(self._run, state)
             return Sent(sender.metrics_sent, one_pass.artifacts_sent)
+
+    def _send_system_metrics(self, sender: Sender, run_id: str) -> None:
+        if self._system is None:
+            self._system = SystemMetrics()
+        else:
+            sender.metrics(run_id, self._system.sample())
 
 
 class _Pass:
@@ -129,6 +144,8 @@ class _Pass:
         self.stride = stride
         self.ended = ended
         self.record = run.read_record()
+        self.settings = read_flat_config(run.config_path)
+        self.inputs = data_inputs(run, self.record, self.settings)
         units = [unit.name for unit in self.record.units]
         self.results = {unit: run.read_result(unit) for unit in units}
         self.unit_tables = {unit: self._table(run.unit(unit) / "metrics.csv") for unit in units}
@@ -164,6 +181,7 @@ class _Pass:
         parent = self.state.parent
         if self._rewritten(parent, self._parent_curves()):
             self._delete(parent)
+        settings = self.settings
         if not parent.run_id:
             start = _milliseconds(self.record.started)
             tags = {
@@ -171,16 +189,17 @@ class _Pass:
                 PARENT_TAG: self.record.parent_run_id or "",
                 "mlflow.source.name": f"lpgnn {self.record.command}",
             }
-            self._create(parent, self.record.name, start, tags)
+            self._create(parent, run_name(self.record, settings), start, tags)
             for child in self.state.units.values():
                 if child.run_id:
                     self.sender.tags(child.run_id, {PARENT_TAG: parent.run_id})
         if not self.ended:
             self._set_status(parent, RUNNING, None)
-        if not parent.params and (params := read_flat_config(self.run.config_path)):
-            self.sender.params(parent.run_id, params)
+        if not parent.params and settings:
+            self.sender.params(parent.run_id, settings)
             parent.params = True
             self._save()
+        self._send_inputs(parent, self.inputs)
         tags = _record_tags(self.record, self.run)
         if parent.tags != tags:
             self.sender.tags(parent.run_id, tags)
@@ -206,11 +225,16 @@ class _Pass:
                 "lpgnn.seed": str(unit.seed),
             }
             self._create(child, unit.name, started, tags)
+        self._send_inputs(child, self.inputs[:1])
         self._send_rows(child, table)
         ended = round(rows[-1][TIME]) if rows else started
         if result is not None:
             points = [*self._end_and_extremes(table), *_result_points(result, ended)]
             self._send_results(child, points, _result_tags(result))
+            if self.ended:
+                of_result = _result_points(result, ended)
+                name = f"{self.record.name}-{unit.name}"
+                self._send_model(child, name, [unit.name], of_result)
         if result is not None or self.ended:
             self._set_status(child, result.state if result else INTERRUPTED, ended)
         else:
@@ -228,13 +252,54 @@ class _Pass:
         own = {key: value for key, value in summary.items() if key not in curves}
         points = [(k, float(v), ended, 0) for k, v in own.items() if isinstance(v, int | float)]
         tags = {k: v for k, v in own.items() if isinstance(v, str)}
+        of_run = points
         points = [*self._end_and_extremes(self._parent_curves()), *points]
+        tags |= {NOTE_TAG: note} if (note := read_note(self.run, parent.run_id)) else {}
         self._send_results(parent, points, tags)
+        self._send_model(parent, self.record.name, list(self.results), of_run)
+        self._register()
         self._send_files(parent, [self.run.path / name for name in PARENT_FILES], None)
         self._send_files(parent, sorted(self.run.figures.glob("*.*")), "figures")
         # A folder that nobody writes to, yet says "running", is of a run that was killed.
         state = self.record.state if self.record.state != RUNNING else INTERRUPTED
         self._set_status(parent, state, ended)
+
+    def _send_inputs(self, mirrored: MirroredRun, inputs: Sequence[DataInput]) -> None:
+        if inputs and not mirrored.inputs:
+            self.sender.inputs(mirrored.run_id, inputs)
+            mirrored.inputs = True
+            self._save()
+
+    def _send_model(
+        self, mirrored: MirroredRun, name: str, units: Sequence[str], points: Sequence[MetricPoint]
+    ) -> None:
+        """The networks of these units, as far as they are finished, with the run's results."""
+        finished = [unit for unit in units if (self.run.unit(unit) / MODEL).is_file()]
+        if not finished or not wants_models(self.record, self.settings):
+            return
+        made_of = json.dumps([_stamp(self.run.unit(unit) / MODEL) for unit in finished])
+        if mirrored.model_files != made_of:
+            if mirrored.model_files:
+                self.sender.delete_model(mirrored.model)
+            tags = {RUN_TAG: self.record.id, "units": ", ".join(finished)}
+            mirrored.model = self.sender.model(mirrored.run_id, name, tags)
+            self._save()
+            to_send = (self.run, self.record, finished, mirrored.model, mirrored.run_id)
+            with model_folder(*to_send) as folder:
+                self.sender.model_files(mirrored.model, folder)
+            self.sender.model_ready(mirrored.run_id, mirrored.model, points, self.inputs[0])
+            mirrored.model_files = made_of
+            self._save()
+
+    def _register(self) -> None:
+        """The networks of the run under the name that `tracking.register` gives them."""
+        parent = self.state.parent
+        name, alias = registered_as(self.settings)
+        version = f"{name}@{alias} {parent.model}"
+        if name and parent.model and parent.registered != version:
+            self.sender.register(name, alias, parent.run_id, parent.model)
+            parent.registered = version
+            self._save()
 
     def _parent_curves(self) -> GrowingTable:
         """Empty until they are final: an interrupted run may be resumed and get others."""
@@ -307,8 +372,7 @@ class _Pass:
         for file in files:
             if not file.is_file():
                 continue
-            stat = file.stat()
-            stamp = f"{stat.st_size} {stat.st_mtime_ns}"
+            stamp = _stamp(file)
             name = str(file.relative_to(self.run.path))
             if mirrored.artifacts.get(name) != stamp:
                 self.sender.artifact(mirrored.run_id, file, folder)
@@ -368,6 +432,7 @@ def _result_tags(result: UnitResult) -> dict[str, str]:
 
 def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:
     tags = {
+        NAME_TAG: record.name,
         "version": record.version,
         "git_commit": record.git_commit or "",
         "device": record.device,
@@ -381,6 +446,12 @@ def _record_tags(record: RunRecord, run: RunFolder) -> dict[str, str]:
         "command": " ".join(["lpgnn", *record.argv]),
     }
     return {key: value for key, value in tags.items() if value}
+
+
+def _stamp(file: Path) -> str:
+    """Tells whether a file has changed."""
+    stat = file.stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def _milliseconds(seconds: float) -> int:

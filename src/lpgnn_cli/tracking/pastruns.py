@@ -68,7 +68,8 @@ def _is_synced(run: RunFolder, record: RunRecord, params: dict[str, str]) -> boo
 
 def parent_runs(client: MlflowClient) -> Iterator[Run]:
     """What lpgnn began in any experiment of the store; the units of a run are its children."""
-    from lpgnn_cli.tracking.mirror import RUN_TAG, UNIT_TAG
+    from lpgnn_cli.tracking.mirror import RUN_TAG
+    from lpgnn_cli.tracking.view import UNIT_TAG
 
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     token: str | None = None
@@ -86,13 +87,14 @@ def parent_runs(client: MlflowClient) -> Iterator[Run]:
 
 def runs_in_store(uri: str) -> list[PastRun]:
     """The runs of an MLflow store."""
+    from lpgnn_cli.tracking.headings import NAME_TAG
     from lpgnn_cli.tracking.store import open_client, reading_store
 
     with reading_store(uri):
         found = list(parent_runs(open_client(uri)))
     return [
         PastRun(
-            name=run.info.run_name or "",
+            name=run.data.tags.get(NAME_TAG, run.info.run_name or ""),
             started=(run.info.start_time or 0) / 1000,
             state=run.data.tags.get("state", RUNNING),
             synced=True,

@@ -35,6 +35,11 @@ class MirroredRun:
     # File in the run folder -> its size and time when it was sent.
     artifacts: dict[str, str] = field(default_factory=dict)
     status: str = ""
+    inputs: bool = False
+    # Its MLflow model, and sizes and times of the files that this was made of.
+    model: str = ""
+    model_files: str = ""
+    registered: str = ""
 
     def forget(self) -> None:
         """As if nothing had been sent yet."""

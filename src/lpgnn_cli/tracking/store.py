@@ -15,8 +15,10 @@ from lpgnn_cli.credentials import TRACKING_URI, keep, redact, restore
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.locks import held
 from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.tracking import view
 
 if TYPE_CHECKING:
+    from mlflow.entities import Experiment
     from mlflow.tracking import MlflowClient
 
 _SQLITE = "sqlite:///"
@@ -24,8 +26,12 @@ _SQLITE = "sqlite:///"
 # which on a busy machine makes a new database in half a minute.
 BUSY_SECONDS = 5.0
 TURN_SECONDS = 90.0
-# The dashboard then opens with runs and metrics rather than with traces and prompts.
-_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+# The dashboard then opens with runs and metrics rather than with traces and prompts, and with the
+# columns that matter.
+_EXPERIMENT_TAGS = {
+    "mlflow.experimentKind": "custom_model_development",
+    view.TAG: view.saved_view(),
+}
 
 
 def default_uri() -> str:
@@ -157,6 +163,17 @@ def open_store(uri: str, experiment: str) -> Store:
         return Store(client, _experiment_id(client, experiment, database), database)
 
 
+def find_experiment(uri: str, name: str) -> str | None:
+    """The id of an experiment that is there."""
+    with _turn(sqlite_path(uri)):
+        client = open_client(uri)
+        found = client.get_experiment_by_name(name)
+        if found is None:
+            return None
+        _tag(client, found)
+        return str(found.experiment_id)
+
+
 def _turn(database: Path | None) -> AbstractContextManager[object]:
     if database is None:
         return contextlib.nullcontext()
@@ -178,4 +195,12 @@ def _experiment_id(client: MlflowClient, name: str, database: Path | None) -> st
                 raise error
     if found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
+    _tag(client, found)
     return str(found.experiment_id)
+
+
+def _tag(client: MlflowClient, experiment: Experiment) -> None:
+    """One that an earlier version made, or another program."""
+    for key, value in _EXPERIMENT_TAGS.items():
+        if experiment.tags.get(key) != value:
+            client.set_experiment_tag(experiment.experiment_id, key, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -25,6 +26,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.credentials import redact
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
+from lpgnn_cli.data.example import describe_data
 from lpgnn_cli.data.splits import NestedSplit
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import ACCURACY, CLASSES
@@ -159,6 +161,8 @@ def start_run(experiment: Experiment, run: RunFolder | None = None) -> tuple[Run
     name = config.name or default_name(config)
     run = run or RunFolder.create(runs_root(), "train", name)
     write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
+    first = experiment.folds[0].dataset
+    write_atomically(run.data_path, json.dumps(describe_data(first)))
     record = new_record("train", name, config, experiment.device, experiment.units)
     record.dataset_fingerprint = experiment.dataset_fingerprint
     record.split_fingerprint = experiment.split_fingerprint

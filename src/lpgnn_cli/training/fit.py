@@ -27,6 +27,7 @@ from lpgnn_cli.runfolder import (
     FINISHED,
     INTERRUPTED,
     LAST,
+    MODEL,
     SELECTED,
     MetricsWriter,
     Rule,
@@ -197,6 +198,7 @@ class UnitFit:
             self.snapshots.write(self.folder)
             if self.validated is not None:
                 self._load(self.kept[SELECTED])
+            self._save_model()
         return self._result(trained, state, reason)
 
     def _open_files(self) -> tuple[MetricsWriter, WeightHistory]:
@@ -352,6 +354,12 @@ class UnitFit:
     def _save_kept(self) -> None:
         for name, content in self.kept.items():
             save_checkpoint(self.folder / name, content)
+
+    def _save_model(self) -> None:
+        """The network without the states of training: small, however many graphs there were."""
+        network = _copied(self.propagation.network.state_dict())
+        content = {"progress": asdict(self.progress), "propagation": {"network": network}}
+        save_checkpoint(self.folder / MODEL, self._setting | content)
 
     def _load(self, content: dict[str, Any]) -> None:
         self.propagation.load_state_dict(content["propagation"])

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lpgnn_cli.config.model import GatConfig
-from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import linear_layer
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
@@ -35,11 +34,6 @@ class Gat(Transition):
         self.heads = config.heads
         self.arc_size = sizes.arc
         self.concatenated = config.combine == "concat"
-        if self.concatenated and sizes.out % config.heads:
-            raise UserError(
-                f"aggregator.combine=concat divides a state of {sizes.out} among "
-                f"aggregator.heads={config.heads}: give state a multiple of it."
-            )
         out = sizes.out // config.heads if self.concatenated else sizes.out
         self.h = BlockMLP(config, [sizes.state, sizes.label], config.heads * out)
         self.source_score_KO = nn.Parameter(torch.empty(config.heads, out))
