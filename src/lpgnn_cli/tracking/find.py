@@ -8,13 +8,12 @@ from pathlib import Path
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, run_folders, runs_root
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, RunRecord, run_folders, runs_root
 from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_uri
+from lpgnn_cli.tracking.models import find_networks
 from lpgnn_cli.training.experiment import read_config
 
 MLFLOW_ID = re.compile("[0-9a-f]{32}")
-# What the folder of a run begins with.
-TIME = re.compile(r"^\d\d-\d\d-\d\d-")
 # What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
 BEST_OF_0_1 = "best.pt"
 
@@ -60,30 +59,33 @@ def find_run(run: str, tracking_uri: str | None) -> RunFolder:
 
 
 def _named(run: str) -> Path:
-    """The newest folder of that name, with or without the time that it begins with."""
-    known = list(run_folders(runs_root()))
-    named = [folder for folder in known if run in _names(folder)]
+    """The newest run of that name, or the one whose folder is called so."""
+    known = {folder: record for folder in run_folders(runs_root()) if (record := _record(folder))}
+    named = [folder for folder, record in known.items() if run in (record.name, folder.name)]
     if not named:
-        hint = did_you_mean(run, dict.fromkeys(n for folder in known for n in _names(folder)))
+        names = [name for folder, record in known.items() for name in (record.name, folder.name)]
         raise UserError(
             f"{run}: there is no such run folder, run name, checkpoint file, MLflow run id or "
-            f"model. {hint} `lpgnn runs` lists the runs."
+            f"model. {did_you_mean(run, names)} `lpgnn runs` lists the runs."
         )
-    return max(named, key=lambda folder: folder.relative_to(runs_root()).parts[1:])
+    return max(named, key=lambda folder: known[folder].started)
 
 
-def _names(folder: Path) -> tuple[str, str]:
-    return TIME.sub("", folder.name), folder.name
+def _record(folder: Path) -> RunRecord | None:
+    try:
+        return RunFolder(folder).read_record()
+    except UserError:
+        return None
 
 
 def _of_model(folder: Path, run: str, unit: str | None) -> list[Path]:
     """The checkpoints that a logged model carries; nothing else in it is looked at."""
-    files = sorted(folder.rglob("*.pt"))
+    files = {file.parent.name: file for file in find_networks(folder)}
     if not files:
         raise UserError(f"run={run} is an MLflow model, but none of lpgnn: it has no checkpoint.")
-    if unit is not None:
-        raise UserError(f"run={run} is a model as it stands: leave out unit={unit}.")
-    return files
+    if unit is not None and unit not in files:
+        raise UserError(f"{run} has no unit {unit}; it has {', '.join(files)}.")
+    return list(files.values()) if unit is None else [files[unit]]
 
 
 def _missing(folder: RunFolder, run: str, name: str, validated: bool) -> str:
