@@ -292,9 +292,9 @@ def test_a_registered_model_in_a_new_process(runs: Path) -> None:
     new = ("dataset=graphs", "dataset.path=new.npz")
     predict(f"run={run}", *new)
     shutil.rmtree(run)
-    words = (*SOBER, *new, "run=models:/necklaces@best", "output=model.csv")
+    asked = (*SOBER, *new, "run=models:/necklaces@best", "output=model.csv")
     done = subprocess.run(
-        [sys.executable, "-m", "lpgnn_cli", "predict", *words],
+        [sys.executable, "-m", "lpgnn_cli", "predict", *asked],
         capture_output=True,
         text=True,
     )
