@@ -73,6 +73,7 @@ def test_conf_is_where_the_package_says() -> None:
         ("experiment=nope", "experiment has no option nope."),
         ("recipe=lagrangian/karte", "recipe has no option lagrangian/karte. Did you mean"),
         ("recipe=null", "recipe cannot be null: write recipe=none."),
+        ("recipe=lagrangian/cora", "recipe=lagrangian/cora depends on the aggregator"),
         ("g=null", "g cannot be null: choose abs, abs_eps"),
         ("dataset=_tu", "dataset has no option _tu. Did you mean tu?"),
         ("dataset=tu", "dataset.name has no value yet: add dataset.name=..."),

@@ -37,6 +37,11 @@ def test_a_variant_changes_the_preset_and_its_name() -> None:
     )
 
 
+def test_presets_in_folders_have_names_without_a_slash() -> None:
+    words = ("experiment=reach/cora", "variant=control")
+    assert name_and_states(*words) == ("reach_cora_control", "frozen")
+
+
 def test_what_stands_on_the_command_line_comes_after_the_variant() -> None:
     words = ("experiment=ptc_multi", "variant=control")
     assert name_and_states(*words, "name=mine") == ("mine", "frozen")

@@ -7,6 +7,8 @@ import torch
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.model.network import DataShape, Network
 from lpgnn_cli.model.readout import Readout
 
 
@@ -65,3 +67,20 @@ def test_without_a_scale_sums_are_divided_by_the_nodes_of_a_graph() -> None:
         for level in ("graph", "node")
     ]
     assert scales == [0.2, 1.0]
+
+
+def test_without_weights_the_states_are_the_scores(make_batch: Callable[..., GraphBatch]) -> None:
+    words = ["recipe=none", "readout=linear", "readout.learnt=false", "state=[5]", "layers=2"]
+    config = compose("train", words)
+    batch = make_batch().with_targets(torch.arange(7) % 3, "node", 3)
+    network = Network(config, DataShape.of(batch))
+    assert network.state_sizes == [5, 3]
+    assert not list(network.readout.parameters())
+    states = [torch.randn(7, 5), torch.randn(7, 3)]
+    assert torch.equal(network.read(states, states, batch), states[1])
+
+
+@pytest.mark.parametrize("words", ["readout=mlp", "readout=linear readout.neighbours=true"])
+def test_states_that_are_scores_are_read_as_they_are(words: str) -> None:
+    with pytest.raises(UserError, match="takes the last states for scores"):
+        compose("train", ["recipe=none", "readout.learnt=false", *words.split()])

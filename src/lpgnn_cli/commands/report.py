@@ -30,7 +30,8 @@ from lpgnn_cli.paper.nested import (
     sweeps_in_store,
 )
 from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
-from lpgnn_cli.paper.reference import Table, reference_tables
+from lpgnn_cli.paper.reach import draw_reach, reach_report
+from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
 from lpgnn_cli.paper.results import (
     RUNS,
     collect_runs,
@@ -48,6 +49,7 @@ COMMANDS = "commands"
 FORMATS = ("table", "markdown", "csv", "latex", "html", COMMANDS)
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
+REACH = "reach"
 # What `table=` knows beside the paper's tables.
 OTHERS = (COMPARISONS, NESTED)
 
@@ -61,6 +63,8 @@ def main(argv: list[str]) -> int:
         return _plan(arguments, words[1:])
     if arguments.format == COMMANDS:
         raise UserError(f"--format {COMMANDS} goes with `lpgnn report plan`.")
+    if REACH in words and len(words) > 1:
+        raise UserError("reach is a report of its own: write `lpgnn report reach` alone.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         return _report(arguments, words, Path(scratch))
 
@@ -80,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="*",
         metavar="WHAT",
-        help="paper (all tables, the default), table=NAME (several may be given), collect or plan",
+        help="paper (all tables, the default), table=NAME (several may be given), reach (how far "
+        "labels travel, and what it costs), collect or plan",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
@@ -102,14 +107,15 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     words: list[str] = list(arguments.what)
     for flag in ("runs", "store"):
         value = getattr(arguments, flag) or ""
-        if value in ("paper", "collect", "plan") or value.startswith("table="):
+        if value in ("paper", "collect", "plan", REACH) or value.startswith("table="):
             words.append(value)
             setattr(arguments, flag, "")
     return words
 
 
 def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) -> int:
-    tables, others = _tables(words)
+    reach = list(words) == [REACH]
+    tables, others = (list(reach_tables().values()), set[str]()) if reach else _tables(words)
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
     runs, source, notes = _read(arguments, scratch)
@@ -120,8 +126,11 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
             return _deliver(nested_csv(sweeps), output)
         text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
         return _deliver(text, output)
-    report = write_report(findings, source, notes)
-    if NESTED in others or (sweeps and len(tables) == len(reference_tables())):
+    if reach:
+        report = reach_report(findings, source, notes)
+    else:
+        report = write_report(findings, source, notes)
+    if NESTED in others or (sweeps and not reach and len(tables) == len(reference_tables())):
         report.sections.append(nested_section(sweeps))
     if form == "table":
         return _print(report, output)
@@ -139,7 +148,9 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         elif key == "table" and equals:
             names += value.split(",")
         else:
-            raise UserError(f"{word} is not known here: write paper, table=NAME, collect or plan.")
+            raise UserError(
+                f"{word} is not known here: write paper, table=NAME, reach, collect or plan."
+            )
     wrong = [name for name in names if name not in known and name not in OTHERS]
     if wrong:
         hint = did_you_mean(wrong[0], [*known, *OTHERS])
@@ -197,6 +208,7 @@ def _render(report: Report, findings: Sequence[Findings], form: str, scratch: Pa
     from lpgnn_cli.paper.html import html
 
     figures = draw_figures(findings, scratch / "figures")
+    figures |= draw_reach(findings, scratch / "figures")
     for section in report.sections:
         section.figures = figures.get(section.id, [])
     return html(report)

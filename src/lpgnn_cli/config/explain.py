@@ -100,7 +100,7 @@ def explain(
             f"{error.override} cannot be read as a setting: write key=value, lists as [1,2], "
             f"and quote what has spaces or commas."
         )
-    unfit = unfit_variant(error)
+    unfit = unfit_variant(error) or _dependent_recipe(error, overrides)
     if unfit:
         return unfit
     if loader is not None and not isinstance(error, MissingConfigException):
@@ -119,6 +119,19 @@ def explain(
     if isinstance(cause, OmegaConfBaseException):
         return _wrong_value(cause)
     return _first_line(error)
+
+
+def _dependent_recipe(error: Exception, overrides: Sequence[str]) -> str:
+    """A sentence about a recipe that Hydra would have to choose before what it depends on."""
+    depends = re.search(r"Error resolving interpolation '\$\{(\w+)\}'", str(error))
+    named = next((word for word in overrides if word.startswith("recipe=")), None)
+    if depends is None or named is None:
+        return ""
+    dataset = named.rpartition("/")[2]
+    return (
+        f"{named} depends on the {depends[1]} and cannot be chosen by name: dataset={dataset} "
+        "brings it along, and takes a file of your own where it has a dataset.path."
+    )
 
 
 def _wrong_value(error: OmegaConfBaseException) -> str:

@@ -217,6 +217,7 @@ class LayersConfig(PropagationConfig):
 class ReadoutConfig:
     """The output function f_r."""
 
+    learnt: bool = setting()
     source: str = setting(choices=("transition", "state", "auto"))
     neighbours: bool = setting()
     layers: str = setting(choices=("last", "all"))
@@ -226,6 +227,13 @@ class ReadoutConfig:
     activation: str = setting(choices=ACTIVATIONS)
     dropout: float = setting(low=0, high=1, high_open=True)
     norm: str = setting(choices=READ_NORMS)
+
+    def disagreements(self) -> Iterator[str]:
+        if not self.learnt and (self.hidden or self.neighbours or self.layers == "all"):
+            yield (
+                "readout.learnt=false takes the last states for scores: it goes with "
+                "readout.hidden=[], readout.neighbours=false and readout.layers=last."
+            )
 
 
 @dataclass

@@ -20,6 +20,7 @@ RETIRED = {"dataset.kind"}
 # Settings that stored configs may lack, with the values that stand for what was done then.
 ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
+    "readout.learnt": True,
     "propagation.solver": "damped",
     "propagation.memory": 5,
     "metric": "auto",

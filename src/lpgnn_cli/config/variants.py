@@ -12,11 +12,14 @@ from lpgnn_cli.config.suggest import did_you_mean
 
 # The variant that changes nothing.
 UNCHANGED = "none"
+# Folders of presets for sweeps, which have as many names as jobs.
+NAMELESS = ("grid/", "fair/")
 
 
 def run_name(preset: str, variant: str) -> str:
-    """What a run of a preset under a variant is called."""
-    return preset if variant == UNCHANGED else f"{preset}_{variant}"
+    """What a run of a preset under a variant is called; names of folders have no slash."""
+    name = preset.replace("/", "_")
+    return name if variant == UNCHANGED else f"{name}_{variant}"
 
 
 def variant_hint(name: str, presets: Iterable[str], variants: Iterable[str]) -> str:
@@ -51,8 +54,7 @@ def _run_name_resolver(*, _root_: DictConfig) -> str | None:
     hydra = _root_.hydra if "hydra" in _root_ else HydraConfig.get()
     choices = hydra.runtime.choices
     preset = choices.get("experiment")
-    # Grids are in a folder of their own, and have as many names as jobs.
-    if preset is None or "/" in preset:
+    if preset is None or preset.startswith(NAMELESS):
         return None
     return run_name(preset, choices["variant"])
 

@@ -18,6 +18,7 @@ from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 from lpgnn_cli.ops import sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.distinct import DistinctRows
+from lpgnn_cli.ops.sparse import SparseRows
 
 TargetLevel = Literal["graph", "node"]
 POWER_ITERATIONS = 60
@@ -150,6 +151,16 @@ class GraphBatch:
         shared = label_NL is self.features and not label_NL.requires_grad
         distinct = self.distinct_features if shared else None
         return label_NL if distinct is None else distinct
+
+    @cached_property
+    def own_labels(self) -> Tensor | SparseRows:
+        """The features, for products that are taken in every epoch."""
+        return _for_products(self.features)
+
+    @cached_property
+    def neighbour_labels(self) -> Tensor | SparseRows:
+        """Their sums over neighbours, for the same."""
+        return _for_products(sum_neighbours(self.features, self.arcs))
 
     @cached_property
     def distinct_arc_labels(self) -> DistinctRows | None:
@@ -377,3 +388,8 @@ def _opposite_labels(source: Tensor, target: Tensor, labels_AD: Tensor, num_node
     place = torch.searchsorted(sorted_key, opposite).clamp_(max=key.numel() - 1)
     found = sorted_key[place] == opposite
     return torch.where(found[:, None], labels_AD[order[place]], torch.zeros_like(labels_AD))
+
+
+def _for_products(labels_NL: Tensor) -> Tensor | SparseRows:
+    sparse = SparseRows.of(labels_NL) if labels_NL.numel() >= WORTH_A_TABLE else None
+    return labels_NL if sparse is None else sparse

@@ -56,7 +56,7 @@ class Network(nn.Module):
 
     def __init__(self, config: TrainConfig, shape: DataShape) -> None:
         super().__init__()
-        self.state_sizes = state_sizes(config)
+        self.state_sizes = state_sizes(config, shape.classes)
         label_sizes = [shape.features, *self.state_sizes[:-1]]
         self.transitions = Transitions(
             build_transition(
@@ -123,6 +123,7 @@ class Network(nn.Module):
         return [batch.features.new_zeros(batch.num_nodes, size) for size in self.state_sizes]
 
 
-def state_sizes(config: TrainConfig) -> list[int]:
-    """One state size per layer: a single one holds for all."""
-    return list(config.state) * (config.layers if len(config.state) == 1 else 1)
+def state_sizes(config: TrainConfig, classes: int) -> list[int]:
+    """One state size per layer: a single one holds for all; states that are scores have theirs."""
+    sizes = list(config.state) * (config.layers if len(config.state) == 1 else 1)
+    return sizes if config.readout.learnt else [*sizes[:-1], classes]

@@ -43,12 +43,13 @@ class Readout(nn.Module):
         self.norm = normalisation(config.norm, read)
         # Without hidden layers there is no inside to drop from.
         self.dropout = nn.Dropout(0.0 if config.hidden else config.dropout)
-        self.mlp = MLP(
-            [read, *config.hidden, classes],
-            activation=config.activation,
-            dropout=config.dropout,
-            norm="none",
-        )
+        if config.learnt:
+            self.mlp = MLP(
+                [read, *config.hidden, classes],
+                activation=config.activation,
+                dropout=config.dropout,
+                norm="none",
+            )
 
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """Class scores from the states, or the transitions, of all layers."""
@@ -59,5 +60,5 @@ class Readout(nn.Module):
         read_NR = self.norm(read_NR)
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr, batch.graph_of_node)
-        scores: Tensor = self.mlp(self.dropout(self.scale * read_NR))
-        return scores
+        scaled: Tensor = self.dropout(self.scale * read_NR)
+        return self.mlp(scaled) if self.config.learnt else scaled

@@ -13,11 +13,13 @@ from lpgnn_cli.ops.messages import (
 )
 from lpgnn_cli.ops.neighbourhood import Neighbourhood
 from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
+from lpgnn_cli.ops.sparse import SparseRows
 
 __all__ = [
     "Arcs",
     "DistinctRows",
     "Neighbourhood",
+    "SparseRows",
     "arc_kernel",
     "backend",
     "gather_source",

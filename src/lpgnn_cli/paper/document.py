@@ -137,14 +137,14 @@ def _section(findings: Findings, notes: dict[str, str]) -> Section:
         id=table.id,
         title=table.title,
         intro=[*intro, table.note] if table.note else intro,
-        overview=_overview(table, findings.cells),
+        overview=overview_grid(table, findings.cells),
         details=_details(table, findings.cells),
-        comparisons=_comparisons(findings.comparisons),
-        notes=_notes(findings, notes),
+        comparisons=comparisons_grid(findings.comparisons),
+        notes=notes_of(findings, notes),
     )
 
 
-def _overview(table: Table, cells: Sequence[Cell]) -> Grid:
+def overview_grid(table: Table, cells: Sequence[Cell]) -> Grid:
     by_place = {(cell.row.id, cell.column.id): cell for cell in cells}
     rows = [
         [row.model, row.kind]
@@ -216,7 +216,7 @@ def _difference_text(cell: Cell) -> str:
     return signed(cell.difference) + (" falls short" if short else "")
 
 
-def _comparisons(comparisons: Sequence[Comparison]) -> Grid:
+def comparisons_grid(comparisons: Sequence[Comparison]) -> Grid:
     header = ["comparison", "on", "pairs"]
     for name in PROTOCOLS.values():
         header += [f"difference, {name}", "p", "p corrected"]
@@ -241,7 +241,7 @@ def _test_text(test: PairedTest | None) -> list[str]:
     return [signed(test.difference), p_text(test.p_flips), p_text(test.p_corrected)]
 
 
-def _notes(findings: Findings, texts: dict[str, str]) -> list[str]:
+def notes_of(findings: Findings, texts: dict[str, str]) -> list[str]:
     notes = []
     cells = findings.cells
     waiting = sorted(_names(c for c in cells if c.can_run) - _names(c for c in cells if c.measured))

@@ -1,4 +1,4 @@
-"""The paper's values, from `reference.yaml`."""
+"""The paper's values, from `reference.yaml`, and the tables of our own, from `reach.yaml`."""
 
 from __future__ import annotations
 
@@ -90,9 +90,19 @@ class Table:
 @cache
 def reference_tables() -> dict[str, Table]:
     """All tables by name, in the order of the paper."""
+    return _tables("reference.yaml")
+
+
+@cache
+def reach_tables() -> dict[str, Table]:
+    """How far labels travel: tables that are in no paper."""
+    return _tables("reach.yaml")
+
+
+def _tables(file: str) -> dict[str, Table]:
     import yaml
 
-    text = files("lpgnn_cli.paper").joinpath("reference.yaml").read_text(encoding="utf-8")
+    text = files("lpgnn_cli.paper").joinpath(file).read_text(encoding="utf-8")
     return {id: _table(id, raw) for id, raw in yaml.safe_load(text).items()}
 
 
@@ -101,7 +111,7 @@ def presets_by_name() -> dict[str, Preset]:
     """Every preset that measures some cell, by the name of its runs."""
     return {
         preset.name: preset
-        for table in reference_tables().values()
+        for table in (reference_tables() | reach_tables()).values()
         for row in table.rows
         for cell in row.cells.values()
         for preset in cell.presets

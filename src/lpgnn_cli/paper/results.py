@@ -1,6 +1,7 @@
 """`results/`: what is kept of the runs behind the tables, small enough for the repository.
 
 README.md     the tables with their figures
+reach.md      the same of how far labels travel
 nested.jsonl  one sweep under protocol=nested per line
 runs.jsonl    one run per line: preset, command, settings, versions, times, and the values of every
               fold and seed, so that the tables and the paired tests can be made again
@@ -27,11 +28,12 @@ import yaml
 from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.effects import is_within, presentation
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.paper.document import Figure, find, write_report
+from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
 from lpgnn_cli.paper.nested import nested_section, read_sweeps
 from lpgnn_cli.paper.presets import departures
-from lpgnn_cli.paper.reference import Preset, presets_by_name, reference_tables
+from lpgnn_cli.paper.reach import draw_reach, reach_report
+from lpgnn_cli.paper.reference import Preset, presets_by_name, reach_tables, reference_tables
 from lpgnn_cli.paper.render import markdown
 from lpgnn_cli.paper.runs import (
     Curve,
@@ -92,20 +94,29 @@ def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
 
 def write_results(results: Path) -> None:
     """The tables and figures of what has been collected."""
-    findings = find(reference_tables().values(), read_results(results))
+    runs, notes = read_results(results), read_notes(results)
+    findings = find(reference_tables().values(), runs)
+    reach = find(reach_tables().values(), runs)
     figures = draw_figures(findings, results / "figures")
+    figures |= draw_reach(reach, results / "figures")
     for path in (results / "figures").glob("*.png"):
         _shrink(path)
     source = f"[{RUNS}]({RUNS}), one run per line with its command, settings and versions"
-    report = write_report(findings, source, read_notes(results))
+    report = write_report(findings, source, notes)
     if sweeps := read_sweeps(results):
         report.sections.append(nested_section(sweeps))
+    _write(results / "README.md", report, figures)
+    if any(cell.measured for one in reach for cell in one.cells):
+        _write(results / "reach.md", reach_report(reach, source, notes), figures)
+
+
+def _write(path: Path, report: Report, figures: Mapping[str, list[Figure]]) -> None:
     for section in report.sections:
         section.figures = [
-            Figure(Path(os.path.relpath(figure.path, results)), figure.caption)
+            Figure(Path(os.path.relpath(figure.path, path.parent)), figure.caption)
             for figure in figures.get(section.id, [])
         ]
-    write_atomically(results / "README.md", markdown(report, folded=True))
+    write_atomically(path, markdown(report, folded=True))
 
 
 def read_notes(results: Path) -> dict[str, str]:

@@ -73,7 +73,7 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
             return None
         record, summary = folder.read_record(), RunSummary.read(folder)
         record.state = folder.actual_state(record)
-        units = read_scores(folder, summary, int(config["seed"]))
+        units = read_scores(folder, summary, int(config["seed"]), summary.metric)
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -27,7 +27,7 @@ class StateSnapshots:
         self.every = max(1, config.epochs // FRAMES)
         self.last_epoch = config.epochs
         of_nodes = batch.target_level == "node" and batch.task == CLASSES
-        self.wanted = state_sizes(config)[-1] == 2 and of_nodes
+        self.wanted = state_sizes(config, batch.num_classes)[-1] == 2 and of_nodes
         self.epochs: list[int] = []
         self.states: list[Tensor] = []
         self.weights: list[Tensor] = []
@@ -38,7 +38,10 @@ class StateSnapshots:
             return
         self.epochs.append(epoch)
         self.states.append(self._read().cpu())
-        mlp = self.propagation.network.readout.mlp
+        readout = self.propagation.network.readout
+        if not readout.config.learnt:
+            return
+        mlp = readout.mlp
         if mlp.first is mlp.last:
             self.weights.append(mlp.last.weight.detach().cpu().clone())
             self.biases.append(mlp.last.bias.detach().cpu().clone())

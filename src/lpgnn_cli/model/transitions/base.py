@@ -18,7 +18,7 @@ from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
-from lpgnn_cli.ops import DistinctRows
+from lpgnn_cli.ops import DistinctRows, SparseRows
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -170,7 +170,7 @@ class BlockMLP(MLP):
             way = way @ later
         weight.copy_(way.t()[:, : weight.shape[1]])
 
-    def forward(self, *blocks: Tensor) -> Tensor:
+    def forward(self, *blocks: Tensor | SparseRows) -> Tensor:
         return self.after_first(add_products(blocks, self.blocks(), self.first.bias))
 
 
@@ -189,7 +189,7 @@ def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
 
 
 def add_products(
-    blocks: Sequence[Tensor | DistinctRows],
+    blocks: Sequence[Tensor | DistinctRows | SparseRows],
     weights: Sequence[Tensor],
     start: Tensor | None = None,
 ) -> Tensor:
@@ -203,6 +203,9 @@ def add_products(
                 total = block.gather(add_products([block.rows], [weight], total))
             else:
                 total = total + block.gather(block.rows @ weight.t())
+        elif isinstance(block, SparseRows):
+            product = block.times(weight.t())
+            total = product if total is None else total + product
         elif block.shape[1] > 0:
             total = block @ weight.t() if total is None else torch.addmm(total, block, weight.t())
     if total is None:

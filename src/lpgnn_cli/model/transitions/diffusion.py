@@ -17,7 +17,7 @@ from lpgnn_cli.config.model import DiffusionConfig
 from lpgnn_cli.model.activations import LIPSCHITZ, activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator, operator_norm
 from lpgnn_cli.model.transitions.shift import GraphShift
-from lpgnn_cli.ops import sum_incoming, sum_neighbours
+from lpgnn_cli.ops import SparseRows, sum_incoming, sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -55,13 +55,23 @@ class Diffusion(Transition):
         return result
 
     def _of_labels(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        own, sums = self._labels(label_NL, batch)
         result: Tensor = self.label_way(
-            label_NL,
-            sum_neighbours(label_NL[:, : self.neighbour_label], batch.arcs),
+            own,
+            sums,
             sum_incoming(batch.arc_out[:, : self.arc], batch.arcs),
             sum_incoming(batch.arc_in[:, : self.arc], batch.arcs),
         )
         return result
+
+    def _labels(
+        self, label_NL: Tensor, batch: GraphBatch
+    ) -> tuple[Tensor | SparseRows, Tensor | SparseRows]:
+        """The node's own, and the sums over its neighbours where they are seen."""
+        if label_NL is not batch.features or label_NL.requires_grad:
+            return label_NL, sum_neighbours(label_NL[:, : self.neighbour_label], batch.arcs)
+        none = label_NL[:, :0]
+        return batch.own_labels, batch.neighbour_labels if self.neighbour_label else none
 
     def _shifted(self, state_NS: Tensor, batch: GraphBatch) -> Tensor:
         """N x."""
