@@ -97,3 +97,8 @@ class SlurmLauncher(JobLauncher):
         from lpgnn_cli.sweeps.slurm import launch
 
         return launch(self, job_overrides, initial_job_idx)
+
+    def submit(self, job_overrides: Sequence[Overrides], initial_job_idx: int) -> list[str]:
+        from lpgnn_cli.sweeps.slurm import submit
+
+        return [str(job.job_id) for job in submit(self, job_overrides, initial_job_idx)]

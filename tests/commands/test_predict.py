@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -265,16 +268,38 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
     assert not Path("predictions.csv").exists()
 
 
-def test_the_folder_of_an_mlflow_model_is_its_checkpoint(trained: Path) -> None:
+def test_the_folder_of_an_mlflow_model_is_its_checkpoints(trained: Path) -> None:
     np.savez("new.npz", **without(rings(4, seed=2), "targets"))
     new = ("dataset=graphs", "dataset.path=new.npz")
-    folder = Path("model/artifacts")
-    folder.mkdir(parents=True)
+    for unit in ("fold-00", "fold-01"):
+        folder = Path("model/data/units") / unit
+        folder.mkdir(parents=True)
+        shutil.copyfile(trained / "units" / unit / "last.pt", folder / "model.pt")
     Path("model/MLmodel").write_text("flavors: {}\n")
-    (folder / "checkpoint.pt").write_bytes((trained / "units/fold-01/last.pt").read_bytes())
-    predict("run=model", *new)
-    predict(f"run={trained}", *new, "unit=fold-01", "output=there.csv")
-    assert read("predictions.csv") == read("there.csv")
+    for words in ((), ("unit=fold-01",)):
+        predict("run=model", *new, *words)
+        predict(f"run={trained}", *new, *words, "output=there.csv")
+        assert read("predictions.csv") == read("there.csv")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow")
+@pytest.mark.filterwarnings("ignore:The ``noload``:DeprecationWarning")
+def test_a_registered_model_in_a_new_process(runs: Path) -> None:
+    np.savez("rings.npz", **rings(40))
+    words = ("dataset.path=rings.npz", "tracking=mlflow", "tracking.register=necklaces@best")
+    run = train(runs, *GRAPHS, *words)
+    np.savez("new.npz", **without(rings(30, seed=2), "targets"))
+    new = ("dataset=graphs", "dataset.path=new.npz")
+    predict(f"run={run}", *new)
+    shutil.rmtree(run)
+    asked = (*SOBER, *new, "run=models:/necklaces@best", "output=model.csv")
+    done = subprocess.run(
+        [sys.executable, "-m", "lpgnn_cli", "predict", *asked],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert read("model.csv") == read("predictions.csv")
 
 
 def test_pieces_are_all_graphs_once_and_never_too_many_nodes() -> None:
@@ -286,6 +311,19 @@ def test_pieces_are_all_graphs_once_and_never_too_many_nodes() -> None:
         assert all(part.num_nodes <= nodes or part.num_graphs == 1 for part in parts)
         assert torch.equal(torch.cat([part.features for part in parts]), batch.features)
     assert len(list(pieces(Part(batch), 10_000))) == 1
+
+
+def test_a_run_is_known_by_its_name(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    np.savez("rings.npz", **rings(20))
+    new = ("dataset=graphs", "dataset.path=rings.npz")
+    first = train(runs, *GRAPHS, "dataset.path=rings.npz", "name=mine")
+    last = train(runs, *GRAPHS, "dataset.path=rings.npz", "name=mine", "seed=3")
+    predict("run=mine", *new)
+    predict(f"run={last}", *new, "output=last.csv")
+    predict(f"run={first.name}", *new, "output=first.csv")
+    assert read("predictions.csv") == read("last.csv") != read("first.csv")
+    assert main(["predict", "run=mien", *new]) == 2
+    assert "Did you mean mine?" in capfd.readouterr().err
 
 
 def test_python_and_the_command_agree(trained: Path) -> None:

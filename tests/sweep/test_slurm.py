@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from .conftest import Sweeper
+from lpgnn_cli.cli import main
+from lpgnn_cli.sweeps.submitted import in_queue
+
+from .conftest import PATIENCE, Sweeper
 
 pytestmark = pytest.mark.slurm
 
@@ -45,3 +50,35 @@ def test_a_time_limit_saves_and_queues_again(sweeper: Sweeper, slurm: None) -> N
     assert [computed[row["folder"], epoch] for epoch in range(1, epochs + 1)] == [1] * epochs
     output = [p.read_text() for p in sweeper.folder().glob("slurm/*/*_log.err")]
     assert any("timed-out" in text for text in output), "the time limit was never reached"
+
+
+def test_a_sweep_that_is_left_to_slurm(
+    sweeper: Sweeper,
+    slurm: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Submit and return; the status tells queued, finished and lost jobs apart."""
+    words = [*ON_SLURM, "seed=range(4)", "epochs=6", "sweep.detach=true", "sweep.name=left"]
+    troubles = {"SABOTAGE_RAISE": "1", "SABOTAGE_KILL": "2", "SABOTAGE_SLEEP": "2"}
+    code, said = sweeper.run(words, **troubles)
+    assert code == 0, said
+    assert "4 jobs submitted to Slurm" in said
+    assert "lpgnn status left" in said
+    # None of them is submitted twice while Slurm has it.
+    code, said = sweeper.run([word for word in words if "detach" not in word])
+    assert code == 2, said
+    assert "jobs of this sweep are in Slurm's queue" in said
+    monkeypatch.setenv("LPGNN_RUNS", str(sweeper.root))
+    deadline = time.monotonic() + PATIENCE
+    while in_queue(sweeper.root / "sweep" / "left") != {}:
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert main(["status", "left"]) == 1
+    shown = capsys.readouterr().out
+    assert "2 finished" in shown, shown
+    assert "2 failed" in shown
+    states = {row["seed"]: row["state"] for row in sweeper.leaderboard()}
+    assert states == {"0": "finished", "1": "failed", "2": "failed", "3": "finished"}
+    reasons = {row["seed"]: row["reason"] for row in sweeper.leaderboard()}
+    assert "ended without a result" in reasons["2"]

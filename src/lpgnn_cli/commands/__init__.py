@@ -23,6 +23,7 @@ COMMANDS: dict[str, Command] = {
     "eval": Command("score a trained network again, or on graphs it never saw", "hydra"),
     "predict": Command("classes of graphs or nodes that nobody has classified", "hydra"),
     "sweep": Command("train every combination of settings, resume, and rank them", "sweep"),
+    "status": Command("how far a sweep is, also one that was left to a cluster"),
     "data": Command("list, describe and fetch datasets"),
     "runs": Command("a table of past runs, to filter and to sort"),
     "diff": Command("what differs between runs: settings, figures with a paired test, curves"),

@@ -12,7 +12,7 @@ from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import exit_code
 from lpgnn_cli.sweeps.jobs import PENDING
 from lpgnn_cli.sweeps.session import Session
-from lpgnn_cli.sweeps.supervisor import DryRun
+from lpgnn_cli.sweeps.supervisor import Detached, DryRun
 
 
 def sweep(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> int:
@@ -33,6 +33,9 @@ def run_to_the_end(session: Session) -> None:
         session.run()
     except DryRun:
         session.show_plan()
+        return
+    except Detached as detached:
+        session.leave(detached.jobs)
         return
     except (KeyboardInterrupt, RunFailed):
         session.close()

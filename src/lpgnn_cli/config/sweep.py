@@ -17,5 +17,6 @@ class SweepSettings:
     fail_fast: bool = setting()
     retries: int = setting(low=0)
     retry_failed: bool = setting()
+    detach: bool = setting()
     jobs_per_gpu: int = setting(low=1)
     mirror: str = setting(choices=("sweep", "job"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -20,6 +21,7 @@ from lpgnn_cli.metrics import mean_of, std_of
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
+from lpgnn_cli.sweeps.jobs import PENDING
 from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
 from lpgnn_cli.sweeps.nested import NESTED, choose
 from lpgnn_cli.sweeps.nested import summary_of as nested_summary
@@ -129,6 +131,25 @@ def show_plan(board: Board, console: Console, costs: Sequence[str], total: str) 
     ]
     _print_table(console, ["job", "settings", "state", "estimate"], rows)
     write_plain(console, f"\n{total}")
+
+
+def show_status(board: Board, console: Console, queued: Mapping[str, str]) -> None:
+    """How many jobs are in which state, and those that have not ended."""
+    views = list(board.views.values())
+    words = {v.job.key: "queued" if v.job.key in queued else v.state for v in views}
+    words |= {v.job.key: v.state for v in views if v.state not in (PENDING, INTERRUPTED)}
+    ended = (FINISHED, FAILED, DIVERGED)
+    rows = [
+        [str(v.job.number), v.job.title, words[v.job.key], queued.get(v.job.key, "")]
+        for v in views
+        if v.state not in ended
+    ]
+    if rows:
+        _print_table(console, ["job", "settings", "state", "Slurm"], rows[:SHOWN_ROWS])
+        if len(rows) > SHOWN_ROWS:
+            write_plain(console, f"({len(rows) - SHOWN_ROWS} more)")
+    counts = Counter(words.values())
+    write_plain(console, ", ".join(f"{number} {word}" for word, number in counts.items()) + "\n")
 
 
 def _plan_word(view: View) -> str:

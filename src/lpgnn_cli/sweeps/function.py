@@ -43,6 +43,7 @@ from lpgnn_cli.sweeps.jobs import (
     BY_USER,
     LOST_TOO_OFTEN,
     Job,
+    asked,
     fail,
     may_retry,
     note_failure,
@@ -105,8 +106,9 @@ class JobFunction:
         return search_value(RunSummary.read(job.run), self.metric)
 
     def _find(self) -> Job:
-        overrides = tuple(HydraConfig.get().overrides.task)
-        return next(job for job in read_table(self.sweep) if job.overrides == overrides)
+        # A later start of the sweep, in another manner, may have written the table again.
+        overrides = asked(HydraConfig.get().overrides.task)
+        return next(job for job in read_table(self.sweep) if asked(job.overrides) == overrides)
 
     @contextmanager
     def _locked(self, job: Job) -> Iterator[bool]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,8 @@ from lpgnn_cli.stored import read_json, read_json_list, record_from
 from lpgnn_cli.version import __version__
 
 PENDING = "pending"
+# Overrides that say how a sweep runs, not what it asks.
+MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # Why a job failed: what may end otherwise next time, and what may not.
 BY_ERROR, BY_USER, BY_DEATH, BY_DIVERGENCE = "error", "user", "death", "divergence"
 # A job whose process vanished this often together with the sweep is taken to be the cause.
@@ -72,6 +75,11 @@ class Job:
     def title(self) -> str:
         values = ",".join(f"{axis}={value}" for axis, value in self.values.items()) or "job"
         return values if self.fold is None else f"fold-{self.fold:02d},{values}"
+
+
+def asked(words: Iterable[str]) -> tuple[str, ...]:
+    """Those of the overrides that say what is to be computed."""
+    return tuple(word for word in words if not word.lstrip("+~").startswith(MANNER))
 
 
 def jobs_root() -> Path:

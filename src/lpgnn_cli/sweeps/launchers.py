@@ -46,6 +46,13 @@ class WatchesWorkers(Protocol):
     stopping: Callable[[], bool]
 
 
+@runtime_checkable
+class Submits(Protocol):
+    """Can leave jobs to a cluster; the ids that they have there."""
+
+    def submit(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[str]: ...
+
+
 class WorkersLauncher(JobLauncher, HasSlots, WatchesWorkers, Protocol):
     """`hydra/launcher=workers` and `gpus`."""
 

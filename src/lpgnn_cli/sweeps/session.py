@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
 import platform
 import re
@@ -37,16 +36,11 @@ from lpgnn_cli.config.training import NestedConfig
 from lpgnn_cli.credentials import redact
 from lpgnn_cli.data.nested_splits import count_folds
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.formatting import duration
-from lpgnn_cli.metrics import mean_of, std_of
+from lpgnn_cli.formatting import count, duration
 from lpgnn_cli.names import checked_name
+from lpgnn_cli.reporting.text import write_plain
 from lpgnn_cli.runfolder import (
-    DIVERGED,
-    FAILED,
     FINISHED,
-    HONEST,
-    INTERRUPTED,
-    OPTIMISTIC,
     RUNNING,
     RunFolder,
     RunRecord,
@@ -55,15 +49,13 @@ from lpgnn_cli.runfolder import (
 )
 from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
+from lpgnn_cli.sweeps.closing import write_results
 from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
 from lpgnn_cli.sweeps.engines import engine_overrides
-from lpgnn_cli.sweeps.figures import draw_sweep
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweeps.jobs import read_record
-from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
-from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose, write_nested
-from lpgnn_cli.sweeps.nested import summary_of as nested_summary
+from lpgnn_cli.sweeps.jobs import asked, read_record
+from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
 from lpgnn_cli.sweeps.supervisor import Supervisor
 from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
@@ -72,8 +64,6 @@ from lpgnn_cli.tracking.state import read_state
 from lpgnn_cli.training.experiment import git_commit
 from lpgnn_cli.version import __version__
 
-# Overrides that say how a sweep runs, not what it asks.
-MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
 PARENT_SECONDS = 30.0
 FOLLOWER = "lpgnn_cli.sweeps.job_mirrors"
@@ -130,6 +120,8 @@ class Session:
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             check_slots(master.hydra.launcher)
+            if settings.detach:
+                check_detached(master, outer)
             function = JobFunction(
                 sweep=folder,
                 token=uuid.uuid4().hex,
@@ -242,38 +234,32 @@ class Session:
         """Whatever happened: the leaderboard, the figures, the record, and the last word."""
         self.monitor.stop()
         self.board.refresh()
-        write_leaderboard(self.board, self.axes, self.folder, self.record.name)
-        draw_sweep(self.board, self.axes, self.folder / "figures", self.record.name)
-        if self.board.outer_folds:
-            write_nested(choose(self.board), self.board.judge(), self.axes, self.folder)
-        self._end_record()
+        summary = write_results(self.folder, self.record, self.board, self.axes)
+        if self.live is not None:
+            self.live.run_ended(RunFolder(self.folder), summary)
         show_results(self.board, self.axes, self.console, self.folder)
+
+    def leave(self, jobs: int) -> None:
+        """The jobs are in the queue of a cluster, and nobody waits for them here."""
+        self.monitor.stop()
+        if self.live is not None:
+            self.live.run_ended(RunFolder(self.folder), {})
+        write_plain(
+            self.console,
+            f"{count(jobs, 'job')} submitted to Slurm. How far they are: "
+            f"lpgnn status {self.record.name}",
+        )
 
     def _start_record(self) -> None:
         run, record = RunFolder(self.folder), self.record
         record.state, record.reason, record.ended = RUNNING, "", None
         record.pid, record.host = os.getpid(), platform.node()
         run.write_record(record)
-        self.live = start_tracking(self.tracking, run, follower=FOLLOWER)
+        # Nobody stays to send the jobs of a sweep that is left alone.
+        if self.settings.mirror == "job" or not self.settings.detach:
+            self.live = start_tracking(self.tracking, run, follower=FOLLOWER)
         if self.live is not None and self.settings.mirror == "job":
             self.supervisor.function.parent_run_id = await_parent(run)
-
-    def _end_record(self) -> None:
-        run, record, board = RunFolder(self.folder), self.record, self.board
-        bad = board.of_state(FAILED, DIVERGED)
-        missing = len(board.views) - len(bad) - len(board.of_state(FINISHED))
-        record.state = FAILED if bad else INTERRUPTED if missing else FINISHED
-        record.reason = f"{len(bad)} of {len(board.views)} jobs failed" if bad else ""
-        record.ended = time.time()
-        if board.outer_folds and (best := board.best()):
-            of_job = best.job.run.read_record()
-            record.dataset_fingerprint = of_job.dataset_fingerprint
-            record.split_fingerprint = of_job.split_fingerprint
-        summary = summary_of(board)
-        run.write_summary(summary)
-        run.write_record(record)
-        if self.live is not None:
-            self.live.run_ended(run, summary)
 
 
 def await_parent(run: RunFolder) -> str | None:
@@ -285,28 +271,6 @@ def await_parent(run: RunFolder) -> str | None:
             return state.parent.run_id
         time.sleep(0.2)
     return None
-
-
-def summary_of(board: Board) -> dict[str, Any]:
-    """summary.json of the sweep: how many jobs, and the best one."""
-    best = board.best()
-    summary: dict[str, Any] = {
-        "jobs": len(board.views),
-        "jobs_finished": len(board.of_state(FINISHED)),
-        "jobs_failed": len(board.of_state(FAILED, DIVERGED)),
-        "seconds": sum(v.summary.seconds for v in board.views.values()),
-    }
-    if best is not None:
-        judge = best.summary.metric.name
-        honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"
-        # What outer folds choose by is no figure to report.
-        names = () if board.outer_folds else (mean_of(honest), std_of(honest), mean_of(optimistic))
-        summary |= {name: best.summary.value(name) for name in names}
-        summary |= {"best/job": best.job.number, "best/command": command_line(best.job)}
-        summary["best/figure"] = board.value(best)
-    if board.outer_folds:
-        summary |= nested_summary(choose(board), board.judge())
-    return {k: v for k, v in summary.items() if not (isinstance(v, float) and math.isnan(v))}
 
 
 def swept_overrides(loader: ConfigLoader, base: DictConfig) -> dict[str, Override]:
@@ -340,8 +304,7 @@ def plan_nested(base: DictConfig, swept: dict[str, Override], words: Sequence[st
 
 def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) -> str:
     """The same question has the same name, so that asking again goes on in the same folder."""
-    asked = sorted(word for word in words if not word.lstrip("+~").startswith(MANNER))
-    digest = hashlib.sha256("\n".join(asked).encode()).hexdigest()[:8]
+    digest = hashlib.sha256("\n".join(sorted(asked(words))).encode()).hexdigest()[:8]
     dataset = str(OmegaConf.select(base, "dataset.name", default="") or "")
     chosen = [] if "dataset" in axes else [dataset]
     stem = re.sub(r"[^\w.-]+", "-", "-".join([*chosen, *axes]).lower())
@@ -388,6 +351,17 @@ def check_slots(launcher: DictConfig) -> None:
     if str(launcher._target_).endswith("WorkersLauncher"):
         workers, jobs = str(launcher.workers), int(launcher.jobs_per_device)
         plan_slots(SlotSettings(workers, launcher.devices, jobs))
+
+
+def check_detached(master: DictConfig, outer_folds: int) -> None:
+    """Only a cluster goes on without this process, and only with jobs that are all known."""
+    if not str(master.hydra.launcher._target_).endswith("SlurmLauncher"):
+        raise UserError("sweep.detach=true is for hydra/launcher=slurm: others end with the sweep.")
+    if outer_folds or not str(master.hydra.sweeper._target_).endswith("BasicSweeper"):
+        raise UserError(
+            "sweep.detach=true is for grids: a search, and protocol=nested, choose jobs by the "
+            "results of others; leave it out and let the sweep run."
+        )
 
 
 def runs_in_process(launcher: DictConfig) -> bool:

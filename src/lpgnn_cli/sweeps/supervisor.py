@@ -39,14 +39,23 @@ from lpgnn_cli.sweeps.jobs import (
     state_of,
     write_table,
 )
-from lpgnn_cli.sweeps.launchers import Launches, WatchesWorkers
+from lpgnn_cli.sweeps.launchers import Launches, Submits, WatchesWorkers
 from lpgnn_cli.sweeps.nested import OuterFold, assessing_overrides
+from lpgnn_cli.sweeps.submitted import in_queue, remember
 
 WAIT_SECONDS = 0.5
 
 
 class DryRun(Exception):
     """The jobs are planned, and that is all that was asked for."""
+
+
+class Detached(Exception):
+    """So many jobs are in the queue of a cluster, which goes on without us."""
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__(f"{jobs} jobs submitted")
+        self.jobs = jobs
 
 
 @dataclass
@@ -91,11 +100,12 @@ class Supervisor:
         self._carry_out(jobs, self.launcher)
 
     def _carry_out(self, jobs: Sequence[Job], launcher: Launches) -> None:
+        queued = self._left_in_queue()
         self.board.add(list(jobs))
         write_table(self.folder, self.board.jobs)
         self._link(jobs)
         unique = list({job.key: job for job in jobs}.values())
-        todo = [job for job in unique if self._is_to_run(job)]
+        todo = [job for job in unique if self._is_to_run(job) and job.key not in queued]
         self.to_run.update({job.key: job for job in todo})
         for view in self.board.views.values():
             view.found = view.job.key not in self.to_run
@@ -103,6 +113,8 @@ class Supervisor:
         self.planned()
         if self.settings.dry_run:
             raise DryRun
+        if self.settings.detach:
+            raise Detached(self._submit(todo, launcher))
         self._prepare(launcher)
         for _ in range(self.settings.retries + 1):
             self._run(todo, launcher)
@@ -116,6 +128,25 @@ class Supervisor:
 
     def stop(self) -> None:
         (self.folder / STOP_FILE).touch()
+
+    def _left_in_queue(self) -> dict[str, str]:
+        """Jobs that an earlier, detached start left with Slurm; they are not submitted twice."""
+        queued = in_queue(self.folder)
+        if queued is None:
+            raise UserError("Slurm's queue, which has jobs of this sweep, cannot be asked now.")
+        if queued and not (self.settings.detach or self.settings.dry_run):
+            raise UserError(
+                f"{len(queued)} jobs of this sweep are in Slurm's queue: lpgnn status "
+                f"{self.folder.name} shows them, and scancel ends them."
+            )
+        return queued
+
+    def _submit(self, todo: Sequence[Job], launcher: Launches) -> int:
+        assert isinstance(launcher, Submits)
+        if todo:
+            ids = launcher.submit([list(job.overrides) for job in todo], todo[0].number)
+            remember(self.folder, {job.key: i for job, i in zip(todo, ids, strict=True)})
+        return len(todo)
 
     def _plan(self, number: int, overrides: Sequence[str]) -> Job:
         words = tuple(overrides)

@@ -8,8 +8,9 @@ from pathlib import Path
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, run_folders, runs_root
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, RunRecord, run_folders, runs_root
 from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_uri
+from lpgnn_cli.tracking.models import find_networks
 from lpgnn_cli.training.experiment import read_config
 
 MLFLOW_ID = re.compile("[0-9a-f]{32}")
@@ -32,10 +33,7 @@ def find_checkpoints(
         path, own_unit = fetch_run(run, tracking_uri)
         unit = unit or own_unit
     if not path.exists():
-        raise UserError(
-            f"run={run}: there is no such run folder, checkpoint file, MLflow run id or model; "
-            "`lpgnn runs` lists the runs."
-        )
+        path = _named(run)
     folder = RunFolder.open(path)
     names = [u.name for u in folder.read_record().units]
     if unit is not None and unit not in names:
@@ -51,34 +49,43 @@ def find_checkpoints(
 
 
 def find_run(run: str, tracking_uri: str | None) -> RunFolder:
-    """The folder of a run by its path, the name of the folder, or its MLflow id."""
+    """The folder of a run by its path, its name, or its MLflow id."""
     path = Path(run)
     if path.is_dir():
         return RunFolder.open(path)
     if MLFLOW_ID.fullmatch(run):
         return RunFolder.open(fetch_run(run, tracking_uri, checkpoints=False)[0])
-    known = list(run_folders(runs_root()))
-    named = [folder for folder in known if folder.name == run]
-    if len(named) > 1:
-        places = " and ".join(str(folder) for folder in named[:3])
-        raise UserError(f"several runs are called {run}: {places}; give the path of one.")
+    return RunFolder(_named(run))
+
+
+def _named(run: str) -> Path:
+    """The newest run of that name, or the one whose folder is called so."""
+    known = {folder: record for folder in run_folders(runs_root()) if (record := _record(folder))}
+    named = [folder for folder, record in known.items() if run in (record.name, folder.name)]
     if not named:
-        hint = did_you_mean(run, [folder.name for folder in known])
+        names = [name for folder, record in known.items() for name in (record.name, folder.name)]
         raise UserError(
-            f"there is no run folder, run name or MLflow run id {run}. {hint} `lpgnn runs` lists "
-            "the runs."
+            f"{run}: there is no such run folder, run name, checkpoint file, MLflow run id or "
+            f"model. {did_you_mean(run, names)} `lpgnn runs` lists the runs."
         )
-    return RunFolder(named[0])
+    return max(named, key=lambda folder: known[folder].started)
+
+
+def _record(folder: Path) -> RunRecord | None:
+    try:
+        return RunFolder(folder).read_record()
+    except UserError:
+        return None
 
 
 def _of_model(folder: Path, run: str, unit: str | None) -> list[Path]:
     """The checkpoints that a logged model carries; nothing else in it is looked at."""
-    files = sorted(folder.rglob("*.pt"))
+    files = {file.parent.name: file for file in find_networks(folder)}
     if not files:
         raise UserError(f"run={run} is an MLflow model, but none of lpgnn: it has no checkpoint.")
-    if unit is not None:
-        raise UserError(f"run={run} is a model as it stands: leave out unit={unit}.")
-    return files
+    if unit is not None and unit not in files:
+        raise UserError(f"{run} has no unit {unit}; it has {', '.join(files)}.")
+    return list(files.values()) if unit is None else [files[unit]]
 
 
 def _missing(folder: RunFolder, run: str, name: str, validated: bool) -> str:
