@@ -196,7 +196,7 @@ def test_an_mlflow_run_id_names_a_run(runs: Path) -> None:
 def test_no_checkpoint_stands_in_for_another(runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     trained = train(runs, "dataset=clique", "dataset.graphs=10")
     unit = trained.unit("fold-00")
-    assert {path.name for path in unit.glob("*.pt")} == {"last.pt", "selected.pt"}
+    assert {path.name for path in unit.glob("*.pt")} == {"last.pt", "selected.pt", "model.pt"}
 
     def refused(*words: str) -> str:
         capfd.readouterr()

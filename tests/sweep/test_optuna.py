@@ -64,14 +64,14 @@ def test_a_search_prunes_survives_failures_and_is_extended(sweeper: Sweeper) -> 
     by_seed = {(t.params["seed"], t.state.name) for t in study.trials}
     assert not {("1", "COMPLETE")} & by_seed
     rows = sweeper.leaderboard()
-    assert {row["state"] for row in rows} <= {"finished", "failed", "pruned"}
+    assert {row["status"] for row in rows} <= {"finished", "failed", "pruned"}
     # Two more trials: nothing that is there is computed again.
     before = sweeper.epochs()
     words[words.index("hydra.sweeper.n_trials=8")] = "hydra.sweeper.n_trials=10"
     sweeper.run(words, SABOTAGE_RAISE="1")
     assert len(study_of(folder).trials) == 10
     after = sweeper.epochs()
-    done = [row["folder"] for row in rows if row["state"] == "finished"]
+    done = [row["folder"] for row in rows if row["status"] == "finished"]
     assert all(after[name, 1] == before[name, 1] for name in done)
     assert (folder / "figures" / "importance.png").is_file()
 

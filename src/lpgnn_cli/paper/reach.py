@@ -125,12 +125,16 @@ def draw_reach(findings: Sequence[Findings], folder: Path) -> dict[str, list[Fig
         seconds.set(ylabel="seconds per seed")
         ticks = [int(column.title) for column in chains.table.columns]
         for panel in (accuracy, cost, seconds):
-            panel.set(xlabel="length of the chain", xscale="log")
+            panel.set(
+                xlabel="length of the chain", xscale="log", xlim=(0.8 * ticks[0], 1.25 * ticks[-1])
+            )
             panel.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=7)
             panel.minorticks_off()
         for panel in (cost, seconds):
             if panel.lines:
                 panel.set_yscale("log")
+                panel.yaxis.set_major_formatter("{x:g}")
+                panel.yaxis.set_minor_formatter("")
         figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         figure.savefig(path)
     return {CHAINS: [Figure(path, CAPTION)]}
