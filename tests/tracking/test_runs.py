@@ -159,14 +159,17 @@ def test_the_store_tells_the_same(
     assert "not synced" not in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("three_runs")
-def test_only_settings_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_settings_that_differ(
+    three_runs: list[FakeTrainer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = three_runs[1].run.config_path
+    config.write_text(config.read_text().replace("state: [16]", "state: [8]"))
     assert main(["runs", "--diff"]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     titles = header.split()
     assert "model" not in titles
-    assert titles[-4:] == ["dataset", "lr.theta", "state", "folder"]
+    assert titles[-6:] == ["dataset", "lr.theta", "state", "sizes", "state", "folder"]
     (bad,) = [line for line in lines if "IMDB-BINARY" in line]
-    assert "0.1" in bad.split()
+    assert bad.split()[-7:-4] == ["IMDB-BINARY", "0.1", "[8]"]
     assert main(["runs", "--diff", "dataset=mutag", "--json"]) == 0
     assert [run["params"] for run in json.loads(capsys.readouterr().out)] == [{}, {}]

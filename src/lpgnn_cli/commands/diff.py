@@ -18,7 +18,7 @@ from lpgnn_cli.reporting.grid import Grid, print_grid
 from lpgnn_cli.reporting.page import grid_html, page, picture_html
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.screen import plain_console, printable
-from lpgnn_cli.tracking.find import find_run
+from lpgnn_cli.tracking.named import find_run
 
 MOST = 26
 CAPTION = "Mean over units by epoch; bands: one standard deviation of the test part"

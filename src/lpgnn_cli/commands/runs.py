@@ -126,7 +126,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
         table.add_column(title, no_wrap=True)
     for title in ("accuracy %", "persistent %", "best epoch %", "fold max %", "violation"):
         table.add_column(title, justify="right", no_wrap=True)
-    for title in (*(key.removesuffix(".name") for key in extra), "state", "folder"):
+    for title in (*map(_title, extra), "state", "folder"):
         table.add_column(title, no_wrap=True)
     for run in runs:
         summary = RunSummary.from_dict(run.metrics)
@@ -138,7 +138,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
             _accuracy(summary.optimistic),
             _accuracy(summary.per_fold_maximum),
             _violation(summary),
-            *[_short(value_of(run, key)) for key in extra],
+            *[_short(run.params.get(key) or value_of(run, key)) for key in extra],
             run.state if run.synced else f"{run.state}, not synced",
             _relative(run.folder),
         )
@@ -148,6 +148,11 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
     needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
     console.width = max(console.width, needed)
     console.print(table)
+
+
+def _title(key: str) -> str:
+    """`state` is how a run ended, and also a setting."""
+    return "state sizes" if key == "state" else key.removesuffix(".name")
 
 
 def _model(run: PastRun) -> str:

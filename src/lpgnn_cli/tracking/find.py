@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder, RunRecord, run_folders, runs_root
+from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder
 from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_uri
 from lpgnn_cli.tracking.models import find_networks
+from lpgnn_cli.tracking.named import MLFLOW_ID, find_named
 from lpgnn_cli.training.experiment import read_config
 
-MLFLOW_ID = re.compile("[0-9a-f]{32}")
 # What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
 BEST_OF_0_1 = "best.pt"
 
@@ -33,7 +31,7 @@ def find_checkpoints(
         path, own_unit = fetch_run(run, tracking_uri)
         unit = unit or own_unit
     if not path.exists():
-        path = _named(run)
+        path = find_named(run)
     folder = RunFolder.open(path)
     names = [u.name for u in folder.read_record().units]
     if unit is not None and unit not in names:
@@ -46,36 +44,6 @@ def find_checkpoints(
     if not found:
         raise UserError(_missing(folder, run, file_name, validated))
     return found
-
-
-def find_run(run: str, tracking_uri: str | None) -> RunFolder:
-    """The folder of a run by its path, its name, or its MLflow id."""
-    path = Path(run)
-    if path.is_dir():
-        return RunFolder.open(path)
-    if MLFLOW_ID.fullmatch(run):
-        return RunFolder.open(fetch_run(run, tracking_uri, checkpoints=False)[0])
-    return RunFolder(_named(run))
-
-
-def _named(run: str) -> Path:
-    """The newest run of that name, or the one whose folder is called so."""
-    known = {folder: record for folder in run_folders(runs_root()) if (record := _record(folder))}
-    named = [folder for folder, record in known.items() if run in (record.name, folder.name)]
-    if not named:
-        names = [name for folder, record in known.items() for name in (record.name, folder.name)]
-        raise UserError(
-            f"{run}: there is no such run folder, run name, checkpoint file, MLflow run id or "
-            f"model. {did_you_mean(run, names)} `lpgnn runs` lists the runs."
-        )
-    return max(named, key=lambda folder: known[folder].started)
-
-
-def _record(folder: Path) -> RunRecord | None:
-    try:
-        return RunFolder(folder).read_record()
-    except UserError:
-        return None
 
 
 def _of_model(folder: Path, run: str, unit: str | None) -> list[Path]:
