@@ -56,8 +56,8 @@ test-ui: $(VENV)/.dev ## drive the dashboard in a real browser; installs Chromiu
 test-slurm: $(VENV)/.dev ## run sweeps on a real one-node Slurm; installs it if need be, as root
 	.ci/with-slurm $(BIN)/python -m pytest -m slurm tests/sweep $(ARGS)
 
-test-ray: .venv-ray/.ready ## run sweeps on a local Ray and under Optuna, in a venv of their own
-	.venv-ray/bin/python -m pytest -m "ray or optuna" tests/sweep $(ARGS)
+test-ray: .venv-ray/.ready ## run sweeps on a local Ray, in a venv of its own
+	.venv-ray/bin/python -m pytest -m ray tests/sweep $(ARGS)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, and imports that go one way
 	$(BIN)/ruff check .
@@ -119,11 +119,11 @@ $(VENV)/.dev: $(VENV)/.scatter
 	@$(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# Ray and Optuna hold other packages back, so they have a venv of their own.
+# Ray holds other packages back, so it has a venv of its own.
 .venv-ray/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv-ray
 	@.venv-ray/bin/python -m pip $(QUIETLY) $(TORCH)
 	@grep -viE '^(joblib|cloudpickle|sqlalchemy|protobuf|torch_scatter)==' constraints.txt >.venv-ray/constraints.txt
 	@.venv-ray/bin/python -m pip $(QUIETLY) \
-	  -c .venv-ray/constraints.txt -e '.[ray,optuna,test]'
+	  -c .venv-ray/constraints.txt -e '.[ray,test]'
 	@touch $@

@@ -1,15 +1,18 @@
-"""Launchers that Hydra finds by themselves; light to import, as Hydra imports every plugin.
+"""Launchers and a sweeper that Hydra finds by itself; light, as Hydra imports every plugin.
 
 Hydra takes plugins from the namespace `hydra_plugins` alone. What they do is in `lpgnn_cli.sweeps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
@@ -102,3 +105,34 @@ class SlurmLauncher(JobLauncher):
         from lpgnn_cli.sweeps.slurm import submit
 
         return [str(job.job_id) for job in submit(self, job_overrides, initial_job_idx)]
+
+
+class OptunaSweeper(Sweeper):
+    """Draws values with Optuna; `lpgnn_cli.sweeps.search` has the search."""
+
+    def __init__(self, params: Mapping[str, Any] | None, **settings: Any) -> None:
+        self.params: Mapping[str, Any] = params or {}
+        self.settings = SimpleNamespace(**settings)
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        from hydra.core.plugins import Plugins
+
+        self.config = config
+        self.task_function = task_function
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> None:
+        from lpgnn_cli.sweeps.search import search
+        from lpgnn_cli.sweeps.supervisor import Supervisor
+
+        assert isinstance(self.task_function, Supervisor)
+        assert self.config is not None
+        assert self.launcher is not None
+        words = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
+        folder, metric = Path(self.config.hydra.sweep.dir), str(self.config.sweep.metric)
+        stopping = self.task_function.stopping
+        search(self.settings, folder, metric, words, self.launcher.launch, stopping)

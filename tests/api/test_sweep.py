@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,15 @@ def test_mistakes_are_told_before_any_work(runs: Path) -> None:
     with pytest.raises(lpgnn.UserError, match="epochs must be at least 1, not 0"):
         lpgnn.sweep(dataset="karate", epochs=[1, 0])
     assert not runs.exists()
+
+
+def test_a_sweep_over_state_sizes_keeps_them_apart_from_the_state_of_a_job() -> None:
+    words = ("dataset=karate", "epochs=2", "layers=1", "tracking=none", "hydra/launcher=basic")
+    sweep = lpgnn.sweep(*words, state=[[3], [4]])
+    table = sweep.table()
+    assert sorted(str(row["state"]) for row in table) == ["[3]", "[4]"]
+    assert {row["status"] for row in table} == {"finished"}
+    with (sweep.folder / "leaderboard.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(row["state"] for row in rows) == ["[3]", "[4]"]
+    assert {row["status"] for row in rows} == {"finished"}

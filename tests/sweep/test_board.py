@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from omegaconf import OmegaConf
 
 from lpgnn_cli.runfolder import FINISHED
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweeps.board import Board, View
-from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.jobs import Job
 from lpgnn_cli.sweeps.leaderboard import effects, header_of
 
@@ -45,17 +43,3 @@ def test_the_best_comes_first_and_what_has_no_value_last(
 def test_a_metric_without_a_column_of_its_own_gets_one() -> None:
     assert header_of(board_of("seconds", VALUES), [])[2:4] == ["seconds ▾", "honest"]
     assert "honest ▾" in header_of(board_of("honest/accuracy_mean", VALUES), [])
-
-
-@pytest.mark.parametrize(
-    ("metric", "direction"),
-    [("auto", "maximize"), ("honest/accuracy_mean", "maximize"), ("test/loss", "minimize")],
-)
-def test_a_search_goes_towards_the_better_values(metric: str, direction: str) -> None:
-    chosen = {"hydra/sweeper": "optuna"}
-    base = OmegaConf.create(
-        {"hydra": {"runtime": {"choices": chosen}}, "sweep": {"metric": metric}}
-    )
-    assert f"++hydra.sweeper.direction={direction}" in engine_overrides(base, [])
-    given = ["hydra.sweeper.direction=maximize"]
-    assert not any("direction" in word for word in engine_overrides(base, given))

@@ -48,8 +48,8 @@ def check(
     assert said.count("its process was ended by SIGKILL") >= len(killed)
 
     rows = sweeper.leaderboard()
-    finished = [row for row in rows if row["state"] == "finished"]
-    failed = {int(row["seed"]): row["reason"] for row in rows if row["state"] == "failed"}
+    finished = [row for row in rows if row["status"] == "finished"]
+    failed = {int(row["seed"]): row["reason"] for row in rows if row["status"] == "failed"}
     assert len(finished) == jobs - bad
     assert sorted(failed) == sorted([*raising, *killed])
     assert all("sabotage" in failed[seed] for seed in raising)
@@ -60,7 +60,7 @@ def check(
     for row in finished:
         counts = [computed[row["folder"], epoch] for epoch in range(1, epochs + 1)]
         assert counts == [1] * epochs, row
-    assert sum(row["state"] == "finished" for row in rows) * epochs == sum(
+    assert sum(row["status"] == "finished" for row in rows) * epochs == sum(
         count for (name, _), count in computed.items() if name in {r["folder"] for r in finished}
     )
 
@@ -91,7 +91,7 @@ def test_sixty_jobs_of_which_nine_fail_and_two_kills(make_sweeper: MakeSweeper) 
 
 
 def states(sweeper: Sweeper) -> dict[str, str]:
-    return {row["seed"]: row["state"] for row in sweeper.leaderboard()}
+    return {row["seed"]: row["status"] for row in sweeper.leaderboard()}
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def sweep_by(sweeper: Sweeper, launcher: str, *words: str) -> list[Mapping[str, 
     assert code == 0, said
     rows: list[Mapping[str, str]] = sweeper.leaderboard(without=("seconds", "folder"))
     assert len(rows) == 12
-    assert {row["state"] for row in rows} == {"finished"}
+    assert {row["status"] for row in rows} == {"finished"}
     return rows
 
 

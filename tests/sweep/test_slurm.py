@@ -25,7 +25,7 @@ def test_a_job_that_is_killed_or_raises_leaves_the_others_alone(
         SABOTAGE_KILL="2",
     )
     assert code == 1, said
-    states = {row["seed"]: row["state"] for row in sweeper.leaderboard()}
+    states = {row["seed"]: row["status"] for row in sweeper.leaderboard()}
     assert states == {"0": "finished", "1": "failed", "2": "failed", "3": "finished"}
     reasons = {row["seed"]: row["reason"] for row in sweeper.leaderboard()}
     assert "sabotage" in reasons["1"]
@@ -78,7 +78,7 @@ def test_a_sweep_that_is_left_to_slurm(
     shown = capsys.readouterr().out
     assert "2 finished" in shown, shown
     assert "2 failed" in shown
-    states = {row["seed"]: row["state"] for row in sweeper.leaderboard()}
+    states = {row["seed"]: row["status"] for row in sweeper.leaderboard()}
     assert states == {"0": "finished", "1": "failed", "2": "failed", "3": "finished"}
     reasons = {row["seed"]: row["reason"] for row in sweeper.leaderboard()}
     assert "ended without a result" in reasons["2"]

@@ -96,7 +96,7 @@ class Sweep:
     def table(self) -> list[dict[str, Any]]:
         """One flat dictionary per job, for `pandas.DataFrame`."""
         return [
-            {**row.settings, "accuracy": row.accuracy, "state": row.state, "folder": row.folder}
+            {**row.settings, "accuracy": row.accuracy, "status": row.state, "folder": row.folder}
             for row in self.rows
         ]
 
@@ -114,7 +114,7 @@ class Sweep:
     def _repr_html_(self) -> str:
         axes = list(dict.fromkeys(axis for row in self.rows for axis in row.settings))
         by_honest = self.metric == HONEST_ACCURACY
-        header = [*axes, "state", "accuracy", *([] if by_honest else [self.metric])]
+        header = [*axes, "status", "accuracy", *([] if by_honest else [self.metric])]
         rows = [
             [
                 *(str(row.settings.get(axis, "")) for axis in axes),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import metric_text
 from lpgnn_cli.metrics import ACCURACY, Metric, larger_is_better
-from lpgnn_cli.runfolder import FINISHED, RUNNING
+from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.runsummary import RunSummary
-from lpgnn_cli.sweeps.jobs import PENDING, Job, read_record
+from lpgnn_cli.sweeps.jobs import PENDING, PRUNED, Job, read_notes, read_record
 from lpgnn_cli.sweeps.objective import metric_of, objective
 
 
@@ -122,4 +122,6 @@ def _refresh(view: View) -> None:
         return  # not there yet, or a shared folder in the midst of an update: next time
     assert record is not None
     view.stamp, view.state, view.reason = stamp, run.actual_state(record), record.reason
+    if view.state == INTERRUPTED and (epoch := read_notes(run).pruned):
+        view.state, view.reason = PRUNED, f"after epoch {epoch}"
     view.started = record.started

@@ -21,6 +21,7 @@ from lpgnn_cli.runfolder import (
 )
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.figures import draw_sweep
+from lpgnn_cli.sweeps.jobs import PRUNED
 from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
 from lpgnn_cli.sweeps.nested import choose, write_nested
 from lpgnn_cli.sweeps.nested import summary_of as nested_summary
@@ -35,7 +36,7 @@ def write_results(
     if board.outer_folds:
         write_nested(choose(board), board.judge(), axes, folder)
     bad = board.of_state(FAILED, DIVERGED)
-    missing = len(board.views) - len(bad) - len(board.of_state(FINISHED))
+    missing = len(board.views) - len(bad) - len(board.of_state(FINISHED, PRUNED))
     record.state = FAILED if bad else INTERRUPTED if missing else FINISHED
     record.reason = f"{len(bad)} of {len(board.views)} jobs failed" if bad else ""
     record.ended = time.time()

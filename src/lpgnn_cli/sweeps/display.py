@@ -21,12 +21,13 @@ from lpgnn_cli.metrics import mean_of, std_of
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
-from lpgnn_cli.sweeps.jobs import PENDING
+from lpgnn_cli.sweeps.jobs import PENDING, PRUNED
 from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
 from lpgnn_cli.sweeps.nested import NESTED, choose
 from lpgnn_cli.sweeps.nested import summary_of as nested_summary
 
 POLL_SECONDS = 0.5
+ENDED = (FINISHED, FAILED, DIVERGED, PRUNED)
 SHOWN_BEST, SHOWN_RUNNING, SHOWN_ROWS, SHOWN_FAILURES = 5, 8, 20, 20
 
 
@@ -69,7 +70,7 @@ class Monitor:
         if self._live is not None:
             self._live.update(self._picture(), refresh=True)
             return
-        for view in self.board.of_state(FINISHED, FAILED, DIVERGED):
+        for view in self.board.of_state(*ENDED):
             if not view.found and view.job.key not in self._told:
                 self._told.add(view.job.key)
                 write_plain(self.console, self._line(view))
@@ -83,7 +84,7 @@ class Monitor:
         board = self.board
         done = len(board.of_state(FINISHED))
         parts = [f"{done} of {board.expected} done"]
-        for state, word in ((RUNNING, "running"), (INTERRUPTED, "interrupted")):
+        for state, word in ((RUNNING, "running"), (INTERRUPTED, "interrupted"), (PRUNED, "pruned")):
             if found := board.of_state(state):
                 parts.append(f"{len(found)} {word}")
         if bad := board.of_state(FAILED, DIVERGED):
@@ -98,14 +99,14 @@ class Monitor:
 
     def _left(self) -> float:
         """Seconds until the end, if jobs go on ending as they have so far; 0 if unknown."""
-        ended = self.board.of_state(FINISHED, FAILED, DIVERGED)
+        ended = self.board.of_state(*ENDED)
         own = sum(not view.found for view in ended)
         elapsed = time.monotonic() - self.started
         return elapsed / own * (self.board.expected - len(ended)) if own else 0.0
 
     def _picture(self) -> RenderableType:
         board = self.board
-        ended = len(board.of_state(FINISHED, FAILED, DIVERGED))
+        ended = len(board.of_state(*ENDED))
         head = Table.grid(padding=(0, 2))
         elapsed = time.monotonic() - self.started
         bar = ProgressBar(total=max(1, board.expected), completed=ended, width=30)
@@ -138,11 +139,10 @@ def show_status(board: Board, console: Console, queued: Mapping[str, str]) -> No
     views = list(board.views.values())
     words = {v.job.key: "queued" if v.job.key in queued else v.state for v in views}
     words |= {v.job.key: v.state for v in views if v.state not in (PENDING, INTERRUPTED)}
-    ended = (FINISHED, FAILED, DIVERGED)
     rows = [
         [str(v.job.number), v.job.title, words[v.job.key], queued.get(v.job.key, "")]
         for v in views
-        if v.state not in ended
+        if v.state not in ENDED
     ]
     if rows:
         _print_table(console, ["job", "settings", "state", "Slurm"], rows[:SHOWN_ROWS])

@@ -1,6 +1,6 @@
-"""How the launchers and sweepers of others are set for sweeps, unless the user says otherwise.
+"""How the launchers of others are set for sweeps, unless the user says otherwise.
 
-Their options (`hydra/launcher=joblib`, `ray`, `hydra/sweeper=optuna`) come with their packages, and
+Their options (`hydra/launcher=joblib`, `ray`) come with their packages, and
 Hydra allows no file of the same name, so their settings are given as overrides.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omegaconf import DictConfig
-
-from lpgnn_cli.metrics import larger_is_better
 
 SETTINGS: dict[tuple[str, str], dict[str, str]] = {
     ("hydra/launcher", "joblib"): {
@@ -25,25 +23,16 @@ SETTINGS: dict[tuple[str, str], dict[str, str]] = {
         # The sweep itself decides what is tried again.
         "hydra.launcher.ray.remote.max_retries": "0",
     },
-    ("hydra/sweeper", "optuna"): {
-        # A trial that fails never ends the search.
-        "hydra.sweeper.max_failure_rate": "1.0",
-        # The same seed draws the same values, so that a search that is repeated finds its jobs.
-        "hydra.sweeper.sampler.seed": "0",
-    },
 }
 
 
 def engine_overrides(base: DictConfig, words: Sequence[str]) -> list[str]:
     """Overrides for the engines that were chosen, without those that the user has set."""
-    settings = {engine: dict(own) for engine, own in SETTINGS.items()}
-    direction = "maximize" if larger_is_better(base.sweep.metric) else "minimize"
-    settings["hydra/sweeper", "optuna"]["hydra.sweeper.direction"] = direction
     given = {word.lstrip("+").partition("=")[0] for word in words}
     chosen = base.hydra.runtime.choices
     return [
         f"++{key}={value}"
-        for (group, option), own in settings.items()
+        for (group, option), own in SETTINGS.items()
         if chosen.get(group) == option
         for key, value in own.items()
         if key not in given

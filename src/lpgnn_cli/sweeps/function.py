@@ -53,6 +53,7 @@ from lpgnn_cli.sweeps.jobs import (
     write_notes,
 )
 from lpgnn_cli.sweeps.objective import search_value
+from lpgnn_cli.sweeps.search import pruning_of
 from lpgnn_cli.tracking import start as start_tracking
 from lpgnn_cli.training.experiment import (
     Experiment,
@@ -60,6 +61,7 @@ from lpgnn_cli.training.experiment import (
     reopen_run,
     start_run,
 )
+from lpgnn_cli.training.observer import Observer
 
 STOP_FILE = ".stop"
 
@@ -96,7 +98,7 @@ class JobFunction:
                 record = self._attempt(job, to_typed(config), stop)
         if record.state == INTERRUPTED:
             requeue()
-            if os.getpid() == self.in_process:
+            if os.getpid() == self.in_process and not read_notes(job.run).pruned:
                 raise Interruption(stop.number)
             return math.nan
         if record.state != FINISHED:
@@ -130,7 +132,9 @@ class JobFunction:
             record.parent_run_id = self.parent_run_id
             claim(run, record)
             live = start_tracking(experiment.config.tracking, run) if self.mirrors_itself else None
-            compute(experiment, run, record, [live] if live else [], stop)
+            pruning = pruning_of(self.sweep, job, stop)
+            observers: list[Observer] = [o for o in (pruning, live) if o is not None]
+            compute(experiment, run, record, observers, stop)
         except Exception as error:
             (run.path / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
             known = isinstance(error, UserError)
@@ -148,7 +152,7 @@ class JobFunction:
                 notes.lost += 1
             record.state = INTERRUPTED
             run.write_record(record)
-        notes.sweep = self.token
+        notes.sweep, notes.pruned = self.token, 0
         notes.visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
         write_notes(run, notes)
 

@@ -35,8 +35,18 @@ from lpgnn_cli.stored import read_json, read_json_list, record_from
 from lpgnn_cli.version import __version__
 
 PENDING = "pending"
+# Interrupted by a search that saw nothing in it; one who needs it all the same goes on with it.
+PRUNED = "pruned"
 # Overrides that say how a sweep runs, not what it asks.
-MANNER = ("sweep.", "hydra/launcher", "hydra.launcher", "tracking", "quiet", "figures")
+MANNER = (
+    "sweep.",
+    "hydra/launcher",
+    "hydra.launcher",
+    "hydra.sweeper.n_",
+    "tracking",
+    "quiet",
+    "figures",
+)
 # Why a job failed: what may end otherwise next time, and what may not.
 BY_ERROR, BY_USER, BY_DEATH, BY_DIVERGENCE = "error", "user", "death", "divergence"
 # A job whose process vanished this often together with the sweep is taken to be the cause.
@@ -53,6 +63,8 @@ class JobNotes:
     # The sweep that started it last: a cluster that queues a job again brings the same word.
     sweep: str = ""
     visible_devices: str | None = None
+    # The epoch after which a search stopped it; 0: none did.
+    pruned: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,6 +144,12 @@ def fail(job: Job, cause: str, reason: str) -> None:
 def note_failure(run: RunFolder, cause: str) -> None:
     notes = read_notes(run)
     notes.failures, notes.cause = notes.failures + 1, cause
+    write_notes(run, notes)
+
+
+def note_pruning(run: RunFolder, epoch: int) -> None:
+    notes = read_notes(run)
+    notes.pruned = epoch
     write_notes(run, notes)
 
 

@@ -115,7 +115,7 @@ def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: st
 
 def _csv(board: Board, axes: Sequence[str]) -> str:
     values = values_of(board.judge())
-    header = ["rank", "job", *axes, "state", *values, "reason", "folder", "command"]
+    header = ["rank", "job", *axes, "status", *values, "reason", "folder", "command"]
     rows = []
     for rank, view in enumerate(ranked(board), 1):
         done = view.state == FINISHED

@@ -41,6 +41,7 @@ from lpgnn_cli.sweeps.jobs import (
 )
 from lpgnn_cli.sweeps.launchers import Launches, Submits, WatchesWorkers
 from lpgnn_cli.sweeps.nested import OuterFold, assessing_overrides
+from lpgnn_cli.sweeps.objective import search_value
 from lpgnn_cli.sweeps.submitted import in_queue, remember
 
 WAIT_SECONDS = 0.5
@@ -264,7 +265,7 @@ class Supervisor:
         view = self.board.views[job.key]
         answer = JobReturn(overrides=list(job.overrides), status=JobStatus.COMPLETED)
         if view.state == FINISHED:
-            answer.return_value = self.board.value(view)
+            answer.return_value = search_value(view.summary, self.settings.metric)
         return answer
 
 
