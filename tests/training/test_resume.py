@@ -17,7 +17,7 @@ from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.propagation.saddle import Saddle
-from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder, UnitResult
+from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, MODEL, RUNNING, RunFolder, UnitResult
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from lpgnn_cli.training.evaluation import Evaluation
@@ -89,7 +89,9 @@ def rows(task: UnitTask) -> list[dict[str, float]]:
 
 
 def checkpoints(task: UnitTask) -> list[str]:
-    return sorted(path.name for path in RunFolder(task.run).unit(task.unit.name).glob("*.pt"))
+    """Those that training can go on from, or that were kept of an epoch."""
+    files = RunFolder(task.run).unit(task.unit.name).glob("*.pt")
+    return sorted(path.name for path in files if path.name != MODEL)
 
 
 def checkpoint(task: UnitTask, name: str) -> dict[str, Any]:
