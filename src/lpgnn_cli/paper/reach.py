@@ -103,6 +103,8 @@ def epochs(measured: Measured) -> int:
 
 def draw_reach(findings: Sequence[Findings], folder: Path) -> dict[str, list[Figure]]:
     """Accuracy, evaluations of f_a and time by the length of chains; nothing if none was run."""
+    from matplotlib.ticker import LogLocator
+
     chains = next((one for one in findings if one.table.id == CHAINS), None)
     if chains is None or not any(cell.measured for cell in chains.cells):
         return {}
@@ -133,6 +135,7 @@ def draw_reach(findings: Sequence[Findings], folder: Path) -> dict[str, list[Fig
         for panel in (cost, seconds):
             if panel.lines:
                 panel.set_yscale("log")
+                panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 panel.yaxis.set_major_formatter("{x:g}")
                 panel.yaxis.set_minor_formatter("")
         figure.legend(*accuracy.get_legend_handles_labels(), loc="outside lower center", ncols=3)
