@@ -2,7 +2,7 @@
 
 import sys
 
-from lpgnn_cli.cli import main
+from lpgnn_cli.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

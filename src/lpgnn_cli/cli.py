@@ -7,13 +7,20 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from lpgnn_cli import signals
 from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.credentials import keep_in_words, redact
 from lpgnn_cli.errors import RunFailed, UserError, describe_os_error
-from lpgnn_cli.signals import exit_code
 from lpgnn_cli.version import __version__
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
+
+
+def program() -> int:
+    """`lpgnn` as a program: once its work is done, a signal has nothing left to interrupt."""
+    code = main()
+    signals.ignore()
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(error, error.code)
     except KeyboardInterrupt as interruption:
         print("lpgnn: interrupted.", file=sys.stderr)
-        return exit_code(interruption)
+        return signals.exit_code(interruption)
     except BrokenPipeError:
         # The reader (`| head`) has gone; keep Python from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

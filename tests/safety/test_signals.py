@@ -133,6 +133,21 @@ def test_ctrl_c_while_workers_start(delay: float, lpgnn: Lpgnn, runs: Path) -> N
     assert_nothing_is_left(process.pid)
 
 
+def test_ctrl_c_when_all_is_done(lpgnn: Lpgnn, runs: Path) -> None:
+    """What libraries do while Python ends must not be interrupted, which would be a traceback."""
+    process = lpgnn("train", *SMALL, "epochs=2")
+    assert process.stdout is not None
+    while "evaluate" not in (line := process.stdout.readline()):
+        assert line, "the table ended before its last line"
+    while process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.02)
+    said = process.communicate(timeout=PATIENCE)[1]
+    assert "Traceback" not in said, said
+    assert only_run(runs).read_record().state == FINISHED
+    assert_nothing_is_left(process.pid)
+
+
 def test_a_terminal_that_goes_away(runs: Path) -> None:
     ours, theirs = pty.openpty()
     words = [word for word in ENDLESS if word != "quiet=true"]  # a display that is drawn on it
