@@ -58,7 +58,10 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-LAYERS = ("propagation=layers", "aggregator=none", "optim.batch_graphs=5", "epochs=60")
+LAYERS = (
+    *("propagation=layers", "aggregator=none", "recipe=none", "layers=1"),
+    *("lr.theta=0.01", "optim.batch_graphs=5", "epochs=60"),
+)
 
 
 def test_several_labels_per_node(tmp_path: Path, train: Train) -> None:
@@ -153,7 +156,7 @@ def test_a_sweep_is_sorted_by_the_metric(
     train: Train, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = rings(tmp_path / "numbers.npz", targets=features()[:, 0])
-    words = ["dataset=graphs", path, "protocol.folds=2", "lr.theta=1e-5,1e-2", *LAYERS]
+    words = ["dataset=graphs", path, "protocol.folds=2", *LAYERS, "lr.theta=1e-5,1e-2"]
     sober = [word for word in SOBER if not word.startswith("quiet")]
     assert main(["sweep", *words, *sober, "protocol.workers=1"]) == 0
     (board,) = (tmp_path / "runs" / "sweep").glob("**/leaderboard.csv")

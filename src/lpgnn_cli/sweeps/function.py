@@ -98,8 +98,10 @@ class JobFunction:
                 record = self._attempt(job, to_typed(config), stop)
         if record.state == INTERRUPTED:
             requeue()
-            if os.getpid() == self.in_process and not read_notes(job.run).pruned:
-                raise Interruption(stop.number)
+        # Also where the job was done before it could stop: the signal meant the sweep.
+        if stop.raised and os.getpid() == self.in_process and not read_notes(job.run).pruned:
+            raise Interruption(stop.number)
+        if record.state == INTERRUPTED:
             return math.nan
         if record.state != FINISHED:
             if self.fail_fast and not may_retry(read_notes(job.run), self.retries):
