@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.forkserver
+import multiprocessing.resource_tracker
 import os
 import signal
 import threading
@@ -129,6 +130,8 @@ class ProcessPool(Generic[Slot]):
         process = self._context.Process(
             target=_work, args=(work, sender, self._lifeline, dict(os.environ))
         )
+        # First, and not as part of what follows: its start unblocks signals.
+        multiprocessing.resource_tracker.ensure_running()
         if isinstance(self._context, ForkServerContext):
             with signals.blocked():  # which would have a new interpreter print a traceback
                 multiprocessing.forkserver.ensure_running()
