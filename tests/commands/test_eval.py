@@ -29,15 +29,6 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
-    return tmp_path / "runs"
-
-
 def train(runs: Path, *overrides: str) -> RunFolder:
     assert main(["train", *SOBER, *SMALL, *overrides]) == 0
     return RunFolder(max(runs.glob("train/*/*"), key=lambda path: path.stat().st_ctime_ns))

@@ -35,15 +35,6 @@ GRAPHS = ("dataset=graphs", "protocol.folds=2")
 Arrays = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
-    return tmp_path / "runs"
-
-
 def rings(count: int, seed: int = 0) -> Arrays:
     """Rings whose class is the majority of two kinds of nodes, as arrays of a graphs file."""
     random = np.random.RandomState(seed)

@@ -49,13 +49,13 @@ from lpgnn_cli.runfolder import (
 )
 from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
-from lpgnn_cli.sweeps.closing import write_results
 from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
 from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweeps.jobs import asked, read_record
 from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
+from lpgnn_cli.sweeps.outcome import write_results
 from lpgnn_cli.sweeps.supervisor import Supervisor
 from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
 from lpgnn_cli.tracking import LiveTracking
