@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_a_reader_has_the_old_file_until_the_new_one_is_complete(tmp_path: Path)
         assert path.read_text() == "old"
         temporary.write_text("new")
     assert path.read_text() == "new"
+
+
+def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileExistsError, match="a device or a pipe"):
+        write_atomically(pipe, "text")
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])

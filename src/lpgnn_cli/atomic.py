@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """A file to write instead of `path`, which it becomes at the end; an error leaves no trace."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # Root may put a file in the place of /dev/null.
+            raise FileExistsError(errno.EEXIST, "it is a device or a pipe, not a file")
         yield temporary
         os.replace(temporary, path)
     except OSError as error:

@@ -17,10 +17,14 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 
 
 def program() -> int:
-    """`lpgnn` as a program: once its work is done, a signal has nothing left to interrupt."""
-    code = main()
-    signals.ignore()
-    return code
+    """`lpgnn` as a program: a signal interrupts it as long as there is something to interrupt."""
+    signals.interrupt_from_now()
+    try:
+        return main()
+    except KeyboardInterrupt as interruption:  # while it was ending
+        return signals.exit_code(interruption)
+    finally:
+        signals.ignore()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,18 +35,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        return _report(error, 2)
+        return _broken_off() or _report(error, 2)
     except RunFailed as error:
         return _report(error, error.code)
     except KeyboardInterrupt as interruption:
-        print("lpgnn: interrupted.", file=sys.stderr)
-        return signals.exit_code(interruption)
+        return _interrupted(interruption)
     except BrokenPipeError:
         # The reader (`| head`) has gone; keep Python from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         return _report(RunFailed(f"{describe_os_error(error)}."), 1)
+    except Exception:
+        broken_off = _broken_off()
+        if broken_off is None:
+            raise
+        return broken_off
+
+
+def _broken_off() -> int | None:
+    """An import that a signal breaks off may say so in words of its own."""
+    number = signals.swallowed()
+    return None if number is None else _interrupted(signals.Interruption(number))
+
+
+def _interrupted(interruption: KeyboardInterrupt) -> int:
+    print("lpgnn: interrupted.", file=sys.stderr)
+    return signals.exit_code(interruption)
 
 
 def _report(error: Exception, code: int) -> int:

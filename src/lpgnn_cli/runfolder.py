@@ -7,6 +7,7 @@
     units/<unit>/result.json  UnitResult
     units/<unit>/*.pt         checkpoints: last.pt, selected.pt (by validation), best_on_test.pt (if
                               asked for)
+    units/<unit>/rows/        arrays of checkpoints that are too large for memory
     units/<unit>/model.pt     of a finished unit: the network that its result is of, as a checkpoint
                               without the states and optimisers of training
     units/<unit>/predictions.csv  item, target, predicted, probability, violation, probabilities

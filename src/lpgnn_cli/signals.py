@@ -2,12 +2,16 @@
 
 The first signal asks to save and to leave; another one, a moment later, ends at once. Whoever stops
 a group of processes may reach one of them twice, so what follows at once is the same request.
+
+A signal that raises may come where libraries swallow what is raised, an import above all: so it is
+remembered, and whoever listens next finds it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +25,9 @@ SAME_REQUEST = 1.0
 _TERMINALS = (1, 2)
 
 Handler = Callable[[int, FrameType | None], None]
+
+# The signal that was raised in this process and has not ended anything yet.
+_raised: int | None = None
 
 
 class Interruption(KeyboardInterrupt):
@@ -60,25 +67,52 @@ class StopFlag:
 
     @contextmanager
     def listening(self) -> Iterator[StopFlag]:
-        """Listen to signals, where this thread may."""
+        """Listen to signals, where this thread may, and to one that was swallowed before."""
         with _handling(self.handle, SIGNALS):
+            if _raised is not None and not self.raised:
+                self.handle(_raised, None)
             yield self
 
 
 @contextmanager
 def interrupting() -> Iterator[None]:
     """Signals raise an `Interruption` here."""
-    last = -SAME_REQUEST
+    global _raised
+    before = _raised
+    try:
+        with _handling(_Raising().handle, SIGNALS):
+            yield
+    finally:
+        _raised = before
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal last
-        if time.monotonic() - last > SAME_REQUEST:
-            last = time.monotonic()
+
+def interrupt_from_now() -> None:
+    """The same, for the whole of a program."""
+    sys.unraisablehook = _mention
+    _listen(_Raising().handle, SIGNALS)
+
+
+def swallowed() -> int | None:
+    """The signal that was raised here, though nothing has ended by it."""
+    return _raised
+
+
+def _mention(problem: sys.UnraisableHookArgs) -> None:
+    """Python prints what is raised where nobody can catch it; what we raise is remembered."""
+    if not issubclass(problem.exc_type, Interruption):
+        sys.__unraisablehook__(problem)
+
+
+class _Raising:
+    def __init__(self) -> None:
+        self._since = -SAME_REQUEST
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        global _raised
+        if time.monotonic() - self._since > SAME_REQUEST:
+            self._since, _raised = time.monotonic(), number
             leave_lost_terminal(number)
             raise Interruption(number)
-
-    with _handling(handle, SIGNALS):
-        yield
 
 
 def ignore(numbers: Sequence[signal.Signals] = SIGNALS) -> None:
@@ -115,12 +149,7 @@ def leave_lost_terminal(number: int) -> None:
 
 @contextmanager
 def _handling(handle: Handler, numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    before: list[tuple[signal.Signals, Any]] = []
-    with suppress(ValueError):  # not the main thread: somebody else listens
-        for number in numbers:
-            # `nohup`, and a worker's parent, have some of them ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before.append((number, signal.signal(number, handle)))
+    before = _listen(handle, numbers)
     try:
         yield
     finally:
@@ -128,3 +157,14 @@ def _handling(handle: Handler, numbers: Sequence[signal.Signals]) -> Iterator[No
         if parent_process() is None:
             for number, handler in before:
                 signal.signal(number, handler)
+
+
+def _listen(handle: Handler, numbers: Sequence[signal.Signals]) -> list[tuple[signal.Signals, Any]]:
+    """The handlers that there were before."""
+    before: list[tuple[signal.Signals, Any]] = []
+    with suppress(ValueError):  # not the main thread: somebody else listens
+        for number in numbers:
+            # `nohup`, and a worker's parent, have some of them ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before.append((number, signal.signal(number, handle)))
+    return before

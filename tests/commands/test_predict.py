@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,13 @@ import torch
 
 import lpgnn_cli as lpgnn
 from lpgnn_cli.cli import main
+from lpgnn_cli.config.dataset import GraphsConfig
+from lpgnn_cli.data import Vocabulary, walk
+from lpgnn_cli.data import rows as tables
 from lpgnn_cli.data.datasets.graphs import read_graphs
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.streaming import stream
+from lpgnn_cli.training import ensemble
 from lpgnn_cli.training.ensemble import pieces
 
 from ..conftest import present
@@ -53,6 +61,30 @@ def rings(count: int, seed: int = 0) -> Arrays:
         "graph_ptr": graph_ptr,
         "targets": (np.add.reduceat(kind, graph_ptr[:-1]) * 2 > sizes).astype(np.int64),
     }
+
+
+def in_order(arrays: Arrays) -> Arrays:
+    """With the arcs of one graph after those of another, as most files have them."""
+    order = np.argsort(arrays["target"], kind="stable")
+    ends = {name: arrays[name][order] for name in ("source", "target")}
+    return {**arrays, **ends}
+
+
+def write_lines(path: Path, arrays: Arrays) -> None:
+    """As JSON lines; every other graph as nodes and edges."""
+    with path.open("w") as file:
+        for number, (first, last) in enumerate(itertools.pairwise(arrays["graph_ptr"])):
+            own = (arrays["target"] >= first) & (arrays["target"] < last)
+            source, target = (arrays[end][own] - first for end in ("source", "target"))
+            rows = arrays["features"][first:last].tolist()
+            graph: dict[str, Any] = {"features": rows, "source": source.tolist()}
+            graph["target"] = target.tolist()
+            if number % 2:
+                nodes = [{"id": f"n{k}", "features": row} for k, row in enumerate(rows)]
+                ends = [(f"n{u}", f"n{v}") for u, v in zip(source, target, strict=True)]
+                edges = [{"source": u, "target": v} for u, v in ends]
+                graph = {"nodes": nodes, "links": edges, "directed": True}
+            file.write(json.dumps(graph) + "\n")
 
 
 def without(arrays: Arrays, name: str) -> Arrays:
@@ -135,6 +167,61 @@ def test_a_thousand_graphs_without_classes_get_those_of_eval(
     mean = np.mean([[float(row["probability_1"]) for row in rows] for rows in said.values()], 0)
     assert [float(row["probability_1"]) for row in together] == pytest.approx(mean, abs=1e-5)
     assert [row["class"] for row in together] == [str([5, 9][int(p > 0.5)]) for p in mean]
+
+
+def test_a_file_that_is_read_graph_by_graph(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its format, and however little of it is read at a time, it gets the same classes as
+    one that is read as a whole, since its arcs are not in order."""
+    write_tu(tmp_path / "RINGS", rings(60))
+    tu = ("dataset=tu", "dataset.name=RINGS", "dataset.path=RINGS", "protocol.folds=2")
+    run = f"run={train(runs, *tu, 'epochs=20')}"
+    graphs = without(rings(90, seed=1), "targets")
+    # Labels 0 and 1 have the columns that the features of the arrays are.
+    np.savez("whole.npz", **graphs)
+    np.savez_compressed("small.npz", **in_order(graphs))
+    write_lines(tmp_path / "lines.jsonl", in_order(graphs))
+    write_tu(tmp_path / "NEW", in_order(graphs))
+    shutil.make_archive("NEW", "zip", tmp_path, "NEW")
+    files = {
+        "small": ("dataset=graphs", "dataset.path=small.npz"),
+        "lines": ("dataset=graphs", "dataset.path=lines.jsonl"),
+        "folder": ("dataset=tu", "dataset.name=NEW", "dataset.path=NEW"),
+        "zip": ("dataset=tu", "dataset.name=NEW", "dataset.path=NEW.zip"),
+    }
+    predict(run, "dataset=graphs", "dataset.path=whole.npz", "output=whole.csv")
+    expected = read("whole.csv")
+    assert len({row["predicted"] for row in expected}) == 2
+    # From here on nothing can be read as a whole.
+    monkeypatch.setattr(ensemble, "load_dataset", None)
+    for piece, nodes in ((1, 1), (50, 30), (tables.PIECE_BYTES, 10_000)):
+        monkeypatch.setattr(tables, "PIECE_BYTES", piece)
+        for name, words in files.items():
+            predict(run, *words, f"batch_nodes={nodes}", f"output={name}.csv")
+            found = read(f"{name}.csv")
+            for column in ("item", "predicted", "class"):
+                assert [r[column] for r in found] == [r[column] for r in expected]
+            one = [[float(row["probability_1"]) for row in table] for table in (found, expected)]
+            assert one[0] == pytest.approx(one[1], abs=1e-6)
+
+
+def test_ten_times_as_many_graphs_take_as_much_memory(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr(walk, "BLOCK", 1 << 10)
+    peaks = []
+    for count in (2_000, 20_000):
+        np.savez("many.npz", **without(in_order(rings(count)), "targets"))
+        known = Vocabulary(degrees=(2,), classes=(0, 1))
+        tracemalloc.start()
+        config = GraphsConfig("graphs", "auto", 0, False, "parents", path="many.npz")
+        assert sum(d.batch.num_graphs for d in present(stream(config, known, 500))) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < Path("many.npz").stat().st_size / 5
 
 
 def test_json_and_npz_say_what_csv_says(trained: Path) -> None:
@@ -236,14 +323,27 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
     np.savez("torn.npz", **without(rings(3), "source"))
     Path("model").mkdir()
     Path("model/MLmodel").write_text("flavors: {}\n")
+    os.mkfifo("pipe.csv")
     new = (f"run={trained}", "dataset=graphs", "dataset.path=rings.npz")
+    good = json.dumps({"features": [[0, 1]], "source": [], "target": []})
+    Path("empty.jsonl").write_text("")
+    Path("torn.jsonl").write_text(f"{good}\n{good[:9]}")
+    far = '{"features": [[0, 1]], "source": [0], "target": [7]}'
+    Path("far.jsonl").write_text(f"{good}\n{far}\n")
+    Path("deep.jsonl").write_text("[" * 100_000)
     refusals = {
+        (*new, "dataset.path=empty.jsonl"): "empty.jsonl has no graphs",
+        (*new, "dataset.path=torn.jsonl"): "torn.jsonl, line 2 is not a graph in JSON",
+        (*new, "dataset.path=far.jsonl"): "graph 1 has an edge to a node that it does not have",
+        (*new, "dataset.path=deep.jsonl"): "deep.jsonl, line 1 is nested too deeply",
+        (*new, "dataset.path=no.jsonl"): "there is no such file",
         (f"run={trained}",): "the graphs are missing: add dataset=graphs",
         (*new, "dataset.path=wide.npz"): "have 5 node features, and the network was trained with 2",
         (*new, "dataset.path=torn.npz"): "lacks the arrays source",
         (*new, "dataset.path=no.npz"): "there is no such file",
         (*new, "output=x.txt"): "end it in .csv, .json or .npz, or set format",
         (*new, "output=-", "format=npz"): "arrays cannot be printed",
+        (*new, "output=pipe.csv"): "output=pipe.csv is a device or a pipe",
         (*new, "format=cvs"): "format must be one of csv, json, npz, not cvs. Did you mean csv?",
         (*new, "unit=fold-07"): "has no unit fold-07",
         ("run=model", *new[1:]): "it has no checkpoint",

@@ -75,6 +75,8 @@ def test_settings_that_went_are_left_out_and_those_that_came_get_their_value(
     old = plain(config)
     old["dataset"]["kind"] = "karate"
     assert restore_config(old) == config
+    del old["data"]["memory"], old["optim"]["batch_nodes"], old["metric"]
+    assert restore_config(old) == config
     del old["optim"]["decay_every"]
     with pytest.raises(UserError, match=r"another version of lpgnn: its optim has the settings"):
         restore_config(old)

@@ -28,6 +28,18 @@ def test_nodes_are_normalised_before_they_are_pooled(
     torch.testing.assert_close(readout([states], batch), expected)
 
 
+def test_hidden_layers_on_nodes_come_before_the_sum(make_batch: Callable[..., GraphBatch]) -> None:
+    words = ["recipe=none", "readout=linear", "readout.node_hidden=[5,3]"]
+    batch = make_batch()
+    states = torch.randn(batch.num_nodes, 4)
+    config = compose("train", words).readout
+    readout = Readout(config, sizes=[4], classes=2, target_level="graph", nodes=5.0)
+    first, _, second, _ = readout.nodes
+    nodes = torch.tanh(second(torch.tanh(first(states))))
+    expected = readout.mlp(nodes.sum(dim=0, keepdim=True))
+    torch.testing.assert_close(readout([states], batch), expected)
+
+
 @pytest.mark.parametrize("name", ["linear", "mlp"])
 def test_dropout_acts_whatever_the_hidden_layers(
     name: str, make_batch: Callable[..., GraphBatch]

@@ -32,10 +32,18 @@ LPGNN = [sys.executable, "-m", "lpgnn_cli"]
 SABOTEUR = Path(__file__).resolve().parents[1] / "sweep" / "saboteur.py"
 SOBER = ["tracking=none", "threads=1", "figures=false", "quiet=true", "device=cpu"]
 TASK = ["dataset=clique", "dataset.graphs=30", "state=[8]", "aggregator.dropout=0.2"]
-TASK += ["protocol.seeds=2", "protocol.workers=2", "protocol.patience=99999", "checkpoint_every=7"]
+UNITS = 2
+TASK += [
+    f"protocol.seeds={UNITS}",
+    "protocol.workers=2",
+    "protocol.patience=99999",
+    "checkpoint_every=7",
+]
 # On a machine that has time for it; `--patience` is for one that has not.
 HANG_SECONDS = 30.0
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+# A run may end well if all its units were as near to their end as this when it was signalled.
+EPOCHS, ALMOST = 400, 100
 
 Outcome = dict[str, object]
 
@@ -47,6 +55,15 @@ class Failure(AssertionError):
 def environment(root: Path) -> dict[str, str]:
     own = {"LPGNN_RUNS": str(root), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     return {**os.environ, **own}
+
+
+def hear_signals() -> None:
+    """What a shell starts in the background, or behind `nohup`, has some of them ignored.
+
+    So would every run that is started here; one that is listened to is as usual in children.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 def start(root: Path, *words: str) -> subprocess.Popen[str]:
@@ -77,6 +94,17 @@ def only_run(root: Path) -> Path:
     return record.parent
 
 
+def figures_of(root: Path) -> dict[str, list[dict[str, str]]]:
+    """Those of the only run, where it has begun."""
+    return figures(only_run(root)) if list(root.glob("train/*/*/run.json")) else {}
+
+
+def epochs_done(root: Path) -> int:
+    """By the unit that is furthest behind."""
+    units = figures_of(root)
+    return min(map(len, units.values())) if len(units) == UNITS else 0
+
+
 def figures(run: Path) -> dict[str, list[dict[str, str]]]:
     found = {}
     for path in sorted(run.glob("units/*/metrics.csv")):
@@ -88,25 +116,36 @@ def figures(run: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def soak_kills(folder: Path, until: float, patience: float, chance: random.Random) -> Outcome:
-    words = ["train", *SOBER, *TASK, "epochs=400"]
+    words = ["train", *SOBER, *TASK, f"epochs={EPOCHS}"]
     started = time.monotonic()
     finish(start(folder / "whole", *words), 600)
     # From the start of Python to the end of the run.
     span = time.monotonic() - started
-    expected = figures(only_run(folder / "whole"))
+    expected = figures_of(folder / "whole")
     counts: dict[str, int] = {}
-    runs = 0
+    runs = late = 0
     while time.monotonic() < until:
         print(json.dumps({"fault": "kills so far", **counts, "runs": runs}), file=sys.stderr)
         root = folder / f"run-{runs}"
         process = start(root, *words)
+        longest = span
         while True:
-            time.sleep(chance.uniform(0.1, 1.0) * span)
+            before = epochs_done(root)
+            time.sleep(chance.uniform(0.1, 1.0) * longest)
             if process.poll() is None:
                 number = chance.choice(SIGNALS)
+                done = epochs_done(root)
+                # A machine that has become slower would never get to the end.
+                longest = span if done > before else 1.2 * longest
                 os.killpg(process.pid, number)
                 counts[number.name] = counts.get(number.name, 0) + 1
                 said = finish(process, patience)
+                if process.returncode not in (0, -number, 128 + number):
+                    raise Failure(f"{number.name} gave {process.returncode}: {said}")
+                if process.returncode == 0:
+                    late += 1
+                    if done < EPOCHS - ALMOST:
+                        raise Failure(f"{number.name} was lost at epoch {done}: {said}")
             else:
                 said = finish(process, patience)
                 if process.returncode != 0:
@@ -115,11 +154,12 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
             found = list(root.glob("train/*/*/run.json"))
             again = [f"resume={found[0].parent}", "quiet=true"] if found else words[1:]
             process = start(root, "train", *again)
-        if figures(only_run(root)) != expected:
+        if figures_of(root) != expected:
             raise Failure("the figures of a resumed run differ")
         shutil.rmtree(root)
         runs += 1
-    return {"signals": sum(counts.values()), **counts, "runs, all bit-equal": runs}
+    outcome = {"signals": sum(counts.values()), **counts, "too late to stop it": late}
+    return {**outcome, "runs, all bit-equal": runs}
 
 
 def finished(root: Path) -> int:
@@ -280,6 +320,7 @@ def main() -> int:
     parser.add_argument("--server-kills", type=int, default=5)
     parser.add_argument("--full-disks", type=int, default=10)
     arguments = parser.parse_args()
+    hear_signals()
     until = time.monotonic() + 60 * arguments.minutes
     chance = random.Random(arguments.seed)
     folder = Path(tempfile.mkdtemp(prefix="lpgnn-soak-"))

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.runfolder import FINISHED, INTERRUPTED, RUNNING, RunFolder
+from lpgnn_cli.signals import Interruption, StopFlag, interrupting
 
 from .conftest import SMALL, Lpgnn, one_sentence
 
@@ -146,6 +148,51 @@ def test_ctrl_c_when_all_is_done(lpgnn: Lpgnn, runs: Path) -> None:
     assert "Traceback" not in said, said
     assert only_run(runs).read_record().state == FINISHED
     assert_nothing_is_left(process.pid)
+
+
+def test_a_signal_that_an_import_swallows(runs: Path) -> None:
+    """Raised in the midst of somebody else's code, it is caught there; the run still stops."""
+    process = subprocess.run(
+        [sys.executable, "-c", SWALLOWING, "train", *ENDLESS, "protocol.workers=1"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 143, process.stderr
+    assert one_sentence(process.stderr, about="interrupted; go on with `lpgnn train resume=")
+    assert only_run(runs).read_record().state == INTERRUPTED
+
+
+# Python itself prints what is raised in such a callback, and goes on.
+SWALLOWING = """
+import os, signal, sys, weakref
+class Thing: pass
+class Importing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            sys.meta_path.remove(self)
+            thing = Thing()
+            kept = weakref.ref(thing, lambda ref: os.kill(os.getpid(), signal.SIGTERM))
+            del thing
+sys.meta_path.insert(0, Importing())
+from lpgnn_cli.__main__ import program
+sys.exit(program())
+"""
+
+
+def test_what_a_signal_has_ended_does_not_end_what_follows() -> None:
+    """In one process, as in a notebook."""
+    for _ in range(2):
+        with StopFlag().listening() as stop:
+            assert not stop()
+        with pytest.raises(Interruption), interrupting():
+            signal.raise_signal(signal.SIGTERM)
+    with interrupting():
+        with suppress(Interruption):
+            signal.raise_signal(signal.SIGTERM)
+        with StopFlag().listening() as stop:
+            assert (stop(), stop.number) == (True, signal.SIGTERM)
 
 
 def test_a_terminal_that_goes_away(runs: Path) -> None:

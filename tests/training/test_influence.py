@@ -87,7 +87,9 @@ def test_influence_is_that_of_the_test_phase(
     learner = make_learner(config, train=batch)
     weights = torch.zeros(batch.num_nodes, 2, dtype=torch.float64)
     weights[3] = torch.tensor([1.0, -1.0])
-    gradient = learner.propagation.pullback(batch, config.inference)(weights)
+    pull = learner.propagation.pullback(batch, config.inference)
+    assert pull is not None
+    gradient = pull(weights)
 
     def score(features: torch.Tensor) -> float:
         outcome, _ = learner.propagation.infer(batch.with_features(features), config.inference)

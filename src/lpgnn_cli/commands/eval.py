@@ -42,7 +42,7 @@ def run(config: EvalConfig) -> float:
     device = resolve_device(config.device)
     uri = config.tracking.uri if isinstance(config.tracking, MlflowConfig) else None
     files = find_checkpoints(config.run, config.checkpoint, config.unit, uri)
-    units = [TrainedUnit(file, config.inference, device) for file in files]
+    units = [TrainedUnit(file, config.inference, device, config.data.memory) for file in files]
     torch.set_num_threads(config.threads or units[0].config.threads or 1)
 
     scores: list[Score] = []

@@ -58,6 +58,8 @@ def _train(
     stop = StopFlag()
     try:
         claim(folder, record)
+        if experiment.needs is not None and not quiet:
+            console.print(f"Node batches need {experiment.needs}.")
         progress = make_progress(console, quiet)
         live = tracking.start(experiment.config.tracking, folder)
         observers = [progress] if live is None else [progress, live]

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from lpgnn_cli.config.fields import Choices, Range
-from lpgnn_cli.config.model import GatConfig
+from lpgnn_cli.config.model import AndersonConfig, GatConfig, IterationConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean, no_such_setting
 from lpgnn_cli.config.training import HoldoutConfig, MasksConfig
@@ -141,6 +141,31 @@ def _heads(config: TrainConfig) -> Iterator[str]:
             )
 
 
+def _node_batches(config: TrainConfig) -> Iterator[str]:
+    if config.optim.batch_nodes is None:
+        return
+    yield from config.propagation.against_node_batches()
+    if config.optim.batch_graphs is not None:
+        yield "optim.batch_nodes and optim.batch_graphs exclude each other: set one of them."
+    if not config.protocol.of_nodes:
+        yield (
+            f"optim.batch_nodes is for nodes of one graph, which protocol={config.protocol.name} "
+            "does not divide: take protocol=masks or transductive, or optim.batch_graphs."
+        )
+    if config.readout.neighbours and config.readout.source == "transition":
+        yield (
+            "optim.batch_nodes with readout.neighbours would need the neighbours of neighbours to "
+            "read their transitions: take readout.source=state."
+        )
+    if not isinstance(config.inference, IterationConfig) or isinstance(
+        config.inference, AndersonConfig
+    ):
+        yield (
+            f"optim.batch_nodes is not for inference={config.inference.name}: take "
+            "inference=fixed_point."
+        )
+
+
 AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _state_sizes,
     _workers,
@@ -148,4 +173,5 @@ AGREEMENTS: tuple[Callable[[TrainConfig], Iterator[str]], ...] = (
     _holdout_shares,
     _multipliers,
     _heads,
+    _node_batches,
 )

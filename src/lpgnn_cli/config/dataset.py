@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,8 +150,27 @@ def encoded_as(trained: DatasetConfig, given: DatasetConfig, said: Iterable[str]
     return replace(given, **{name: getattr(trained, name) for name in shared})
 
 
+SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]I?B)", re.IGNORECASE)
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
 @dataclass
 class DataConfig:
-    """Where datasets live on disk."""
+    """Where datasets live on disk, and how much of a large one in memory."""
 
     root: str | None = setting()
+    memory: str | None = setting()
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """As a number; None where nothing is said."""
+        if self.memory is None:
+            return None
+        found = SIZE.fullmatch(self.memory.strip())
+        assert found is not None, "checked before any work"
+        return int(float(found[1]) * UNITS[found[2].upper()])
+
+    def disagreements(self) -> Iterator[str]:
+        if self.memory is not None and not SIZE.fullmatch(self.memory.strip()):
+            yield f"data.memory must be a size such as 8 GB or 500 MiB, not {self.memory[:40]}."

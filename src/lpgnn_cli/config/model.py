@@ -128,6 +128,13 @@ class PropagationConfig:
         """Whether the function G has a part in it."""
         return False
 
+    def against_node_batches(self) -> Iterator[str]:
+        """What keeps it from a part of a graph's nodes at a time, one sentence each."""
+        yield (
+            f"optim.batch_nodes is not for propagation={self.name}, which needs the neighbours of "
+            "neighbours, too: take propagation=lagrangian, or no batches of nodes."
+        )
+
 
 @dataclass
 class ContractiveConfig(PropagationConfig):
@@ -167,6 +174,24 @@ class LagrangianConfig(ContractiveConfig):
     @property
     def uses_g(self) -> bool:
         return self.states == "free" and self.updates == "gradient"
+
+    def against_node_batches(self) -> Iterator[str]:
+        if self.states == "frozen" or self.updates == "ages":
+            wrong = "states=frozen" if self.states == "frozen" else "updates=ages"
+            yield (
+                f"optim.batch_nodes is not for propagation.{wrong}: take "
+                "propagation.updates=one_shot or gradient with free states."
+            )
+        if self.hand_up == "transition":
+            yield (
+                "optim.batch_nodes with propagation.hand_up=transition would need the neighbours "
+                "of neighbours: take propagation.hand_up=state."
+            )
+        if self.gain is not None and self.gain_held_by == "penalty":
+            yield (
+                "optim.batch_nodes has no measured gain to penalise: take "
+                "propagation.gain_held_by=weights."
+            )
 
     def disagreements(self) -> Iterator[str]:
         if not self.adjoint and self.updates == "gradient":
@@ -221,6 +246,7 @@ class ReadoutConfig:
     source: str = setting(choices=("transition", "state", "auto"))
     neighbours: bool = setting()
     layers: str = setting(choices=("last", "all"))
+    node_hidden: list[int] = setting(low=1, high=100_000)
     pool: str = setting(choices=REDUCTIONS)
     scale: float | None = positive()
     hidden: list[int] = setting(low=1, high=100_000)
@@ -229,10 +255,12 @@ class ReadoutConfig:
     norm: str = setting(choices=READ_NORMS)
 
     def disagreements(self) -> Iterator[str]:
-        if not self.learnt and (self.hidden or self.neighbours or self.layers == "all"):
+        more = self.hidden or self.node_hidden or self.neighbours or self.layers == "all"
+        if not self.learnt and more:
             yield (
                 "readout.learnt=false takes the last states for scores: it goes with "
-                "readout.hidden=[], readout.neighbours=false and readout.layers=last."
+                "readout.hidden=[], readout.node_hidden=[], readout.neighbours=false and "
+                "readout.layers=last."
             )
 
 

@@ -20,9 +20,14 @@ RETIRED = {"dataset.kind"}
 # Settings that stored configs may lack, with the values that stand for what was done then.
 ADDED: dict[str, Any] = {
     "optim.batch_graphs": None,
+    "optim.batch_nodes": None,
     "readout.learnt": True,
+    "readout.node_hidden": [],
     "propagation.solver": "damped",
     "propagation.memory": 5,
+    "data.memory": None,
+    "alike": {"when": "never", "gain": 0.9, "lr": 1e-3, "weight_decay": 2.0},
+    "words_dropout": None,
     "metric": "auto",
     "class_weights": "none",
     "rescore_mb": 0,
@@ -41,9 +46,8 @@ def restore_config(plain: dict[str, Any], origin: str = "the config") -> TrainCo
     refuse_interpolations(plain, origin)
     load_plugins()
     config = OmegaConf.structured(TrainConfig)
-    config.merge_with({key: value for key, value in ADDED.items() if "." not in key})
     try:
-        for key, value in plain.items():
+        for key, value in _with_added(plain).items():
             if key in GROUPS or key in PLAIN_SCHEMAS:
                 kept = {k: v for k, v in value.items() if f"{key}.{k}" not in RETIRED}
                 schema = _schema(key, kept)
@@ -58,6 +62,17 @@ def restore_config(plain: dict[str, Any], origin: str = "the config") -> TrainCo
     assert isinstance(typed, TrainConfig)
     check(typed)
     return typed
+
+
+def _with_added(plain: dict[str, Any]) -> dict[str, Any]:
+    """With what it lacks outside the groups, whose schemas say what they lack."""
+    full = dict(plain)
+    for key, value in ADDED.items():
+        first, _, rest = key.partition(".")
+        if first in PLAIN_SCHEMAS or first in GROUPS:
+            continue
+        full[first] = {rest: value, **full.get(first, {})} if rest else full.get(first, value)
+    return full
 
 
 def _schema(group: str, values: dict[str, Any]) -> type:

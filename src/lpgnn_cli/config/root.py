@@ -45,6 +45,8 @@ class TrainConfig:
     protocol: t.ProtocolConfig = setting()
     optim: t.OptimConfig = setting()
     lr: t.LearningRates = setting()
+    alike: t.AlikeConfig = setting()
+    words_dropout: float | None = setting(low=0, high=1, high_open=True)
     tracking: k.TrackingConfig = setting(affects_results=False)
     layers: int = setting(low=1, high=1000)
     state: list[int] = setting(low=1, high=100_000)

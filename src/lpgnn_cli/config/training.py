@@ -111,6 +111,7 @@ class OptimConfig:
     decay_every: int = setting(low=1)
     clip: float | None = positive()
     batch_graphs: int | None = setting(low=1)
+    batch_nodes: int | None = setting(low=1)
 
 
 @dataclass
@@ -127,3 +128,13 @@ class LearningRates:
     theta: float = positive()
     state: float = positive()
     multiplier: float | None = positive()
+
+
+@dataclass
+class AlikeConfig:
+    """Where neighbours have the same class: scores that are averaged over them."""
+
+    when: str = setting(choices=("never", "auto", "always"))
+    gain: float = setting(low=0, low_open=True, high=1, high_open=True)
+    lr: float = positive()
+    weight_decay: float = setting(low=0)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from lpgnn_cli.errors import UserError
 
@@ -31,7 +33,7 @@ class TuFiles:
     content: dict[str, bytes]
 
     def label(self, suffix: str) -> str:
-        return f"{self.origin}: {self.name}_{suffix}.txt"
+        return label(self.origin, self.name, suffix)
 
     def digest(self) -> str:
         digest = hashlib.sha256(f"{self.name}\n".encode())
@@ -41,51 +43,59 @@ class TuFiles:
         return digest.hexdigest()
 
 
+def label(origin: Path, name: str, suffix: str) -> str:
+    """How a file is named to the user."""
+    return f"{origin}: {name}_{suffix}.txt"
+
+
 def read_files(path: Path, name: str, *, targets: bool = True) -> TuFiles:
     """The files of dataset `name` from a zip or a folder; without `targets` no classes."""
-    if path.is_dir():
-        content = _read_folder(path, name)
-    elif path.is_file():
-        content = _read_zip(path, name)
-    else:
-        raise UserError(f"{path} does not exist: give the zip or the folder of {name}.")
-    if not targets:
-        content.pop(TARGETS, None)
-    for suffix in REQUIRED:
-        if suffix not in content and (targets or suffix != TARGETS):
-            raise UserError(f"{path} has no {name}_{suffix}.txt, which a TU dataset must have.")
-    return TuFiles(name, path, content)
+    with opened_files(path, name, targets=targets) as files:
+        return TuFiles(name, path, {suffix: file.read() for suffix, file in files.items()})
 
 
-def _read_folder(path: Path, name: str) -> dict[str, bytes]:
+@contextmanager
+def opened_files(path: Path, name: str, *, targets: bool = True) -> Iterator[dict[str, IO[bytes]]]:
+    """The same, open at their beginnings."""
+    with ExitStack() as stack:
+        if path.is_dir():
+            files = stack.enter_context(_opened_folder(path, name))
+        elif path.is_file():
+            files = stack.enter_context(_opened_zip(path, name))
+        else:
+            raise UserError(f"{path} does not exist: give the zip or the folder of {name}.")
+        if not targets:
+            files.pop(TARGETS, None)
+        for suffix in REQUIRED:
+            if suffix not in files and (targets or suffix != TARGETS):
+                raise UserError(f"{path} has no {name}_{suffix}.txt, which a TU dataset must have.")
+        yield files
+
+
+@contextmanager
+def _opened_folder(path: Path, name: str) -> Iterator[dict[str, IO[bytes]]]:
     folder = path / name if (path / name).is_dir() else path
     _check_name([p.name for p in folder.glob("*_A.txt")], path, name)
-    content = {}
-    for suffix in REQUIRED + OPTIONAL:
-        file = folder / f"{name}_{suffix}.txt"
-        if file.is_file():
-            try:
-                content[suffix] = file.read_bytes()
-            except OSError as error:
-                raise UserError(f"{file} cannot be read: {error.strerror}.") from error
-    return content
+    with ExitStack() as stack:
+        files: dict[str, IO[bytes]] = {}
+        for suffix in REQUIRED + OPTIONAL:
+            file = folder / f"{name}_{suffix}.txt"
+            if file.is_file():
+                try:
+                    files[suffix] = stack.enter_context(file.open("rb"))
+                except OSError as error:
+                    raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+        yield files
 
 
-def _read_zip(path: Path, name: str) -> dict[str, bytes]:
+@contextmanager
+def _opened_zip(path: Path, name: str) -> Iterator[dict[str, IO[bytes]]]:
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if not m.is_dir()]
-            names = [PurePosixPath(m.filename).name for m in members]
-            _check_name([n for n in names if n.endswith("_A.txt")], path, name)
-            wanted: dict[str, zipfile.ZipInfo] = {}
-            for suffix in REQUIRED + OPTIONAL:
-                file = f"{name}_{suffix}.txt"
-                if names.count(file) > 1:
-                    raise UserError(f"{path} is refused: it has {file} twice.")
-                if file in names:
-                    wanted[suffix] = members[names.index(file)]
+        with ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            wanted = _members(archive, path, name)
             _check_size(wanted.values(), path)
-            return {s: archive.read(member) for s, member in wanted.items()}
+            yield {s: stack.enter_context(archive.open(member)) for s, member in wanted.items()}
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise UserError(
             f"{path} is not a zip file or is damaged: delete it or get it again."
@@ -94,6 +104,20 @@ def _read_zip(path: Path, name: str) -> dict[str, bytes]:
         raise UserError(f"{path} is encrypted or packed in a way that cannot be read.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _members(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, zipfile.ZipInfo]:
+    members = [m for m in archive.infolist() if not m.is_dir()]
+    names = [PurePosixPath(m.filename).name for m in members]
+    _check_name([n for n in names if n.endswith("_A.txt")], path, name)
+    wanted: dict[str, zipfile.ZipInfo] = {}
+    for suffix in REQUIRED + OPTIONAL:
+        file = f"{name}_{suffix}.txt"
+        if names.count(file) > 1:
+            raise UserError(f"{path} is refused: it has {file} twice.")
+        if file in names:
+            wanted[suffix] = members[names.index(file)]
+    return wanted
 
 
 def _check_size(members: Iterable[zipfile.ZipInfo], path: Path) -> None:

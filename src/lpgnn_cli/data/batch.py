@@ -152,10 +152,22 @@ class GraphBatch:
         distinct = self.distinct_features if shared else None
         return label_NL if distinct is None else distinct
 
+    def own(self, rows: Tensor) -> Tensor:
+        """Of one row per node, those of the nodes whose states are looked for: all of them, but in
+        a block, whose other nodes are there as neighbours alone."""
+        return self.arcs.own(rows)
+
+    def own_of(self, labels: Tensor | DistinctRows) -> Tensor | DistinctRows:
+        """The same of labels that may be known by their distinct rows."""
+        if isinstance(labels, Tensor):
+            return self.own(labels)
+        few = self.arcs.num_nodes
+        return labels if len(labels) == few else labels.take(slice(few))
+
     @cached_property
     def own_labels(self) -> Tensor | SparseRows:
         """The features, for products that are taken in every epoch."""
-        return _for_products(self.features)
+        return _for_products(self.own(self.features))
 
     @cached_property
     def neighbour_labels(self) -> Tensor | SparseRows:
@@ -215,11 +227,18 @@ class GraphBatch:
         graph_ptr = self.graph_ptr.new_zeros(graphs.numel() + 1)
         graph_ptr[1:] = sizes.cumsum(0)
         arc_counts = first_arc[graphs + 1] - first_arc[graphs]
-        shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
+        node_shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
+        # So they do sorted by source, and mini-batches need not sort them again in every step.
+        arc_shift = arc_counts.cumsum(0) - arc_counts - first_arc[graphs]
         part = GraphBatch(
             features=self.features[nodes],
-            arcs=Arcs.from_sorted(
-                self.arcs.source[arcs] + shift, self.arcs.target[arcs] + shift, nodes.numel()
+            arcs=Arcs(
+                source=self.arcs.source[arcs] + node_shift,
+                target=self.arcs.target[arcs] + node_shift,
+                ptr=_after_each(self.arcs.ptr.diff()[nodes]),
+                by_source=self.arcs.by_source[arcs]
+                + torch.repeat_interleave(arc_shift, arc_counts),
+                source_ptr=_after_each(self.arcs.source_ptr.diff()[nodes]),
             ),
             arc_in=self.arc_in[arcs],
             arc_out=self.arc_out[arcs],
@@ -367,6 +386,11 @@ def _require(condition: bool, sentence: str) -> None:
 def _require_nodes(ends: Tensor, num_nodes: int) -> None:
     inside = (ends >= 0) & (ends < num_nodes)
     _require(bool(inside.all()), "arcs must join nodes 0 to N - 1")
+
+
+def _after_each(counts: Tensor) -> Tensor:
+    """0, and the sum of the counts up to each."""
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def ranges(start: Tensor, end: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Graphs as dictionaries, without targets: what a served model is asked about.
+"""Graphs as dictionaries, without targets: what a served model is asked about, and JSON lines.
 
 Either node-link data, as networkx and many others write it,
 
@@ -12,8 +12,10 @@ that is not directed is two arcs; or the arrays that `dataset=graphs` reads: `fe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,11 @@ import numpy.typing as npt
 import torch
 
 from lpgnn_cli.data.batch import GraphBatch
+from lpgnn_cli.data.rows import LONGEST_LINE
 from lpgnn_cli.errors import UserError
+
+# How the name of a file ends that has a graph on each line.
+JSON_LINES = ".jsonl"
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,41 @@ class _Arrays:
     labels: npt.NDArray[np.float32]
 
 
-def from_node_link(graphs: Sequence[Mapping[str, Any]]) -> GraphBatch:
-    """The union of the graphs; all of them are class 0, which nobody asks for."""
+def read_lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """The graphs of a file, one on each line, with their numbers of nodes; no line may be long."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                if line.strip():
+                    yield _parsed(line, f"{path}, line {number}")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _parsed(line: bytes, where: str) -> tuple[dict[str, Any], int]:
+    if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+        raise UserError(f"{where} has more than {LONGEST_LINE:,} characters.")
+    try:
+        graph = json.loads(line)
+        return graph, len(graph["nodes"] if "nodes" in graph else graph["features"])
+    except RecursionError:
+        raise UserError(f"{where} is nested too deeply.") from None
+    except (ValueError, TypeError, KeyError):
+        raise UserError(f"{where} is not a graph in JSON, with nodes and edges.") from None
+
+
+def from_node_link(graphs: Sequence[Mapping[str, Any]], first: int = 0) -> GraphBatch:
+    """The union of the graphs; all of them are class 0, which nobody asks for.
+
+    `first` is the number of the first one, for what is said of them.
+    """
     if not graphs:
         raise UserError("there must be at least one graph.")
-    found = [_read(graph, f"graph {number}") for number, graph in enumerate(graphs)]
+    found = [_read(graph, f"graph {number}") for number, graph in enumerate(graphs, start=first)]
     for what, widths in (
         ("node", {g.features.shape[1] for g in found}),
         ("edge", {g.labels.shape[1] for g in found if len(g.source)}),
@@ -54,7 +90,7 @@ def from_node_link(graphs: Sequence[Mapping[str, Any]]) -> GraphBatch:
             features=torch.from_numpy(np.concatenate([g.features for g in found])),
             source=_joined([g.source + s for g, s in zip(found, starts, strict=True)]),
             target=_joined([g.target + s for g, s in zip(found, starts, strict=True)]),
-            arc_labels=_joined([g.labels.reshape(-1, width) for g in found]),
+            arc_labels=_joined([g.labels.reshape(len(g.source), width) for g in found]),
             graph_ptr=torch.from_numpy(ptr),
             targets=torch.zeros(len(found), dtype=torch.int64),
             target_level="graph",

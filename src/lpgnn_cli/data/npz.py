@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
+from lpgnn_cli.data.rows import Rows, rows_of_bytes
 from lpgnn_cli.errors import UserError
 
 # More than the published node-level datasets unpack to; a file with more is refused.
@@ -20,17 +23,35 @@ Arrays = dict[str, Any]
 
 def read_npz(path: Path) -> Arrays:
     """All arrays of a file that somebody else may have written."""
+    with _opened(path) as archive:
+        members = _members(archive)
+        _check_size(path, sum(member.file_size for member in members.values()))
+        return {name: _read(archive, member) for name, member in members.items()}
+
+
+@contextmanager
+def opened_npz(path: Path) -> Iterator[dict[str, Rows | None]]:
+    """Its arrays, to be read by rows; None: one that is stored by columns."""
+    with _opened(path) as archive, ExitStack() as stack:
+        found = {}
+        for name, member in _members(archive).items():
+            file = stack.enter_context(archive.open(member))
+            found[name] = _rows(file, member)
+        yield found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; whatever is wrong with it while it is open is said in a sentence."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
-            _check_size(path, sum(member.file_size for member in members))
-            names = [member.filename.removesuffix(".npy") for member in members]
-            arrays = [_read(archive, member) for member in members]
-            return dict(zip(names, arrays, strict=True))
+            yield archive
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not an npz file.") from None
+    except UserError:
+        raise
     except (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is not an npz file of plain arrays: {_reason(error)}.") from error
     except (NotImplementedError, RuntimeError) as error:
@@ -39,20 +60,44 @@ def read_npz(path: Path) -> Arrays:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    found: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name in found:
+            raise ValueError(f"it has {member.filename} twice")
+        if name != member.filename:
+            found[name] = member
+    return found
+
+
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    """The header first: an array of another size than its member would fill the memory."""
     with archive.open(member) as file:
-        version = npy.read_magic(file)
-        read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        if version not in read_header:
-            raise ValueError(f"{member.filename} has a newer format")
-        shape, _, dtype = read_header[version](file)
-        if dtype.hasobject:
-            raise ValueError(f"{member.filename} holds Python objects")
-        if int(np.prod(shape, dtype=object)) * dtype.itemsize != member.file_size - file.tell():
-            raise ValueError(f"{member.filename} says it has another size than it has")
+        _header(file, member)
     with archive.open(member) as file:
         return npy.read_array(file, allow_pickle=False)
+
+
+def _rows(file: IO[bytes], member: zipfile.ZipInfo) -> Rows | None:
+    shape, by_columns, dtype = _header(file, member)
+    if not shape or (by_columns and len(shape) > 1):
+        return None
+    empty = np.zeros((0, *shape[1:]), dtype)
+    return Rows(rows_of_bytes(file, empty), empty)
+
+
+def _header(file: IO[bytes], member: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, Any]:
+    """Read first: an array of another size than its member would fill the memory."""
+    version = npy.read_magic(file)
+    read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in read_header:
+        raise ValueError(f"{member.filename} has a newer format")
+    shape, by_columns, dtype = read_header[version](file)
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename} holds Python objects")
+    if int(np.prod(shape, dtype=object)) * dtype.itemsize != member.file_size - file.tell():
+        raise ValueError(f"{member.filename} says it has another size than it has")
+    return shape, by_columns, dtype
 
 
 def _check_size(path: Path, size: int) -> None:

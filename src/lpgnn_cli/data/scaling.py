@@ -1,4 +1,6 @@
-"""Standardising the continuous features by the statistics of the training nodes alone."""
+"""Features on one scale, by the statistics of the training nodes alone: the continuous ones are
+standardised, and words are scaled together.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,18 @@ from torch import Tensor
 
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset
+
+# What the words of a node add up to, on average: as many as a title and a few lines have, so that
+# counts, weights and marks of words call for the same learning rate.
+WORDS = 20.0
+
+
+def are_words(features_NF: Tensor) -> bool:
+    """Whether most of it is zero, nothing negative, and a row has several entries: no one-hots."""
+    nodes, columns = features_NF.shape
+    there = int(torch.count_nonzero(features_NF))
+    several, sparse = there >= 5 * nodes, there <= nodes * columns / 2
+    return nodes > 0 and several and sparse and float(features_NF.min()) >= 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +44,13 @@ class FeatureScaler:
         return cls(
             mean=torch.where(chosen, mean, 0.0).float(), std=torch.where(chosen, std, 1.0).float()
         )
+
+    @classmethod
+    def of_words(cls, features_NF: Tensor) -> FeatureScaler:
+        """One factor for all columns: what is not there stays zero."""
+        columns = features_NF.shape[1]
+        size = features_NF.sum(dim=1, dtype=torch.float64).mean() / WORDS
+        return cls(mean=torch.zeros(columns), std=size.float().expand(columns).clone())
 
     def apply(self, batch: GraphBatch) -> GraphBatch:
         x = batch.features

@@ -1,11 +1,8 @@
-"""Reader of the TU text format: numpy parses, Python only looks for the line to blame."""
+"""Reader of the TU text format."""
 
 from __future__ import annotations
 
 import io
-import re
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,15 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lpgnn_cli.data.archive import TARGETS, TuFiles
+from lpgnn_cli.data.rows import lines_of_numbers
 from lpgnn_cli.errors import UserError
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
-
-INTEGER = re.compile(r"[+-]?[0-9]+")
-# Characters of a number that 64 bits hold, with some zeros before it.
-LONGEST = 30
-PIECE_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +155,11 @@ def _attributes(files: TuFiles, suffix: str, rows: int, what: str) -> Floats:
         return np.zeros((rows, 0), dtype=np.float32)
     table = _parse(files, suffix, None, np.float64)
     _check_rows(files, suffix, table.shape[0], rows, what)
+    return as_single(table, files.label(suffix))
+
+
+def as_single(table: npt.NDArray[np.float64], label: str, first: int = 0) -> Floats:
+    """In single precision; `first` is the line before the first one, for the sentence."""
     with np.errstate(over="ignore"):
         single = table.astype(np.float32)
     wrong = np.flatnonzero(~np.isfinite(single).all(axis=1))
@@ -169,8 +167,7 @@ def _attributes(files: TuFiles, suffix: str, rows: int, what: str) -> Floats:
         line = int(wrong[0])
         value = table[line][~np.isfinite(single[line])][0]
         raise UserError(
-            f"{files.label(suffix)}, line {line + 1}: {value} is not a finite number of single "
-            "precision."
+            f"{label}, line {first + line + 1}: {value} is not a finite number of single precision."
         )
     return single
 
@@ -190,57 +187,9 @@ def _integers(files: TuFiles, suffix: str, columns: int | None) -> Ints:
 
 def _parse(files: TuFiles, suffix: str, columns: int | None, dtype: Any) -> npt.NDArray[Any]:
     """The table in a file, one row per line; `columns` None: as many as the first line has."""
-    tables, line, label = [], 1, files.label(suffix)
-    for text in _pieces(files.content[suffix]):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # an integer written as a float is only warned about
-                table = np.loadtxt(io.StringIO(text), dtype, delimiter=",", comments=None, ndmin=2)
-        except (ValueError, DeprecationWarning, OverflowError):
-            raise _blame(label, text, line, columns, dtype) from None
-        lines = text.count("\n") + 1
-        # loadtxt leaves out blank lines, which would move all later rows up.
-        if table.shape[0] != lines or columns not in (None, table.shape[1]):
-            raise _blame(label, text, line, columns, dtype)
-        tables.append(table)
-        columns, line = table.shape[1], line + lines
+    text = io.BytesIO(files.content[suffix])
+    tables = list(lines_of_numbers(text, files.label(suffix), dtype, columns))
     return np.concatenate(tables) if tables else np.zeros((0, columns or 0), dtype=dtype)
-
-
-def _pieces(data: bytes) -> Iterator[str]:
-    """Some lines at a time: text takes several times the memory of the bytes it is read from."""
-    data = data.rstrip()
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + PIECE_BYTES)
-        end = len(data) if end < 0 else end
-        # Latin-1 maps every byte to a character: what is no number is found as such, with its line.
-        yield data[start:end].decode("latin-1").replace("\r\n", "\n").removesuffix("\r")
-        start = end + 1
-
-
-def _blame(label: str, text: str, first: int, columns: int | None, dtype: Any) -> UserError:
-    """Find the line that the fast parser could not read; `first` is the number of the first one."""
-    integers = dtype is np.int64
-    columns = columns or text.partition("\n")[0].count(",") + 1
-    expected = f"{columns} {'integer' if integers else 'number'}{'s' if columns > 1 else ''}"
-    for number, line in enumerate(text.split("\n"), start=first):
-        tokens = [t.strip() for t in line.split(",")]
-        if len(tokens) != columns or not all(_is_number(t, integers) for t in tokens):
-            shown = line.strip() if len(line) <= 60 else f"{line.strip()[:57]}..."
-            return UserError(f"{label}, line {number}: expected {expected}, found {shown!r}.")
-    return UserError(f"{label} cannot be read as lines of {expected}.")
-
-
-def _is_number(token: str, integer: bool) -> bool:
-    if integer:
-        digits = INTEGER.fullmatch(token) is not None and len(token) <= LONGEST
-        return digits and abs(int(token)) < 2**63
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return "_" not in token and token.isascii()
 
 
 def _compact(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -10,8 +10,13 @@ from lpgnn_cli.metrics import CLASSES, LABELS, task_of
 
 
 def supervised_loss(part: Part, scores: Tensor, reduction: str) -> Tensor:
-    """Of the targets of a part that count, given the scores of its whole batch."""
-    return target_loss(part.select(scores), part.targets, reduction, part.judging.weights)
+    """Of the targets of a part that count, given the scores of its whole batch; of a piece, its
+    share of the loss of the whole."""
+    scored, targets, weights = part.select(scores), part.targets, part.judging.weights
+    if part.out_of is None:
+        return target_loss(scored, targets, reduction, weights)
+    total = target_loss(scored, targets, "sum", weights)
+    return total / part.out_of if reduction == "mean" else total
 
 
 def target_loss(

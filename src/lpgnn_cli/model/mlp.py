@@ -69,8 +69,11 @@ class BatchNorm(nn.BatchNorm1d):
     def __init__(self, size: int) -> None:
         # Those of the last pass: it sees all training graphs.
         super().__init__(size, momentum=1.0)
+        self.pool: Pool | None = None
 
     def forward(self, input: Tensor) -> Tensor:
+        if self.pool is not None:
+            self.pool.add(input)
         if self.training and input.shape[0] < 2:
             return functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
@@ -93,8 +96,43 @@ def taking_statistics(network: nn.Module) -> Iterator[None]:
     network.eval()
 
 
-def has_statistics(network: nn.Module) -> bool:
-    return any(isinstance(module, BatchNorm) for module in network.modules())
+@contextmanager
+def pooled_statistics(network: nn.Module) -> Iterator[None]:
+    """Inside, passes over pieces of the training graphs make those statistics together."""
+    norms = [module for module in network.modules() if isinstance(module, BatchNorm)]
+    for module in norms:
+        module.pool = Pool()
+    with taking_statistics(network):
+        yield
+    for module in norms:
+        assert module.pool is not None
+        module.pool.write(module)
+        module.pool = None
+
+
+class Pool:
+    """Numbers of rows, means and variances of several pieces."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[int, Tensor, Tensor]] = []
+
+    def add(self, rows: Tensor) -> None:
+        rows = rows.detach()
+        self.pieces.append((len(rows), rows.mean(dim=0), rows.var(dim=0, correction=0)))
+
+    def write(self, norm: BatchNorm) -> None:
+        """The statistics of all rows, as if they had come at once."""
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        count = sum(rows for rows, _, _ in self.pieces)
+        if count < 2:
+            return
+        rows, means, variances = zip(*self.pieces, strict=True)
+        share = means[0].new_tensor(rows)[:, None]
+        mean = (share * torch.stack(means)).sum(dim=0) / count
+        spread = torch.stack(variances) + (torch.stack(means) - mean).square()
+        norm.running_mean.copy_(mean)
+        norm.running_var.copy_((share * spread).sum(dim=0) / (count - 1))
 
 
 class MLP(nn.Module):

@@ -13,7 +13,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.mlp import normalisation
+from lpgnn_cli.model.mlp import BatchNorm, normalisation
 from lpgnn_cli.model.readout import Readout
 from lpgnn_cli.model.transitions import Transition, build_transition
 
@@ -85,6 +85,23 @@ class Network(nn.Module):
     @cached_property
     def _everything(self) -> list[nn.Module]:
         return list(self.modules())
+
+    @cached_property
+    def weights(self) -> list[nn.Parameter]:
+        """All that is learnt: torch's own walk to them takes as long as a step on small data."""
+        return [weight for weight in self.parameters() if weight.requires_grad]
+
+    @cached_property
+    def has_statistics(self) -> bool:
+        """Whether evaluation goes by statistics of the training graphs."""
+        return any(isinstance(module, BatchNorm) for module in self._everything)
+
+    @cached_property
+    def transits_at_random(self) -> bool:
+        """Whether something is dropped on the way to f_a(x)."""
+        ways = (self.transitions, self.outputs, self.norms)
+        modules = [module for way in ways for module in way.modules()]
+        return any(isinstance(module, nn.Dropout) and module.p > 0 for module in modules)
 
     def train(self, mode: bool = True) -> Self:
         """As torch has it; on small data, its walk through the modules was a sixth of an epoch."""

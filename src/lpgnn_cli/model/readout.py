@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.model import ReadoutConfig
 from lpgnn_cli.data.batch import GraphBatch
-from lpgnn_cli.model.mlp import MLP, normalisation
+from lpgnn_cli.model.activations import activation
+from lpgnn_cli.model.mlp import MLP, linear_layer, normalisation
 from lpgnn_cli.ops import segment_mean, segment_sum, sum_neighbours
 
 POOLS = {"sum": segment_sum, "mean": segment_mean}
 
 
 class Readout(nn.Module):
-    """f_r: normalise, pool (graph-focused), scale, then an MLP to the class scores."""
+    """f_r: normalise, hidden layers on nodes, pool those of a graph, scale, an MLP to scores."""
 
     def __init__(
         self,
@@ -41,6 +42,11 @@ class Readout(nn.Module):
         read = sum(sizes) if config.layers == "all" else sizes[-1]
         read = 2 * read if config.neighbours else read
         self.norm = normalisation(config.norm, read)
+        # Sums over nodes of what is linear in their messages know pairs of neighbours and no more.
+        self.nodes = nn.Sequential()
+        for size in config.node_hidden:
+            self.nodes.extend([linear_layer(read, size), activation(config.activation)])
+            read = size
         # Without hidden layers there is no inside to drop from.
         self.dropout = nn.Dropout(0.0 if config.hidden else config.dropout)
         if config.learnt:
@@ -54,10 +60,12 @@ class Readout(nn.Module):
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """Class scores from the states, or the transitions, of all layers."""
         read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
+        own_NR = batch.own(read_NR)
         if self.config.neighbours:
-            read_NR = torch.cat([read_NR, sum_neighbours(read_NR, batch.arcs)], dim=1)
+            own_NR = torch.cat([own_NR, sum_neighbours(read_NR, batch.arcs)], dim=1)
+        read_NR = own_NR
         # Before pooling: normalised sums over a few hundred graphs overfit.
-        read_NR = self.norm(read_NR)
+        read_NR = self.nodes(self.norm(read_NR))
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr, batch.graph_of_node)
         scaled: Tensor = self.dropout(self.scale * read_NR)

@@ -14,7 +14,7 @@ from torch import Tensor
 from lpgnn_cli.ops import kernels
 from lpgnn_cli.ops.linear import linear
 
-MOST = 256
+MOST = 2048
 SAMPLE = 4096
 
 
@@ -48,7 +48,7 @@ class DistinctRows:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def take(self, rows: Tensor) -> DistinctRows:
+    def take(self, rows: Tensor | slice) -> DistinctRows:
         """Some rows of the matrix."""
         return DistinctRows(self.rows, self.kind[rows])
 

@@ -14,7 +14,7 @@ from lpgnn_cli.config.model import PROPAGATIONS, InferenceConfig, PropagationCon
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
-from lpgnn_cli.model.mlp import has_statistics, taking_statistics
+from lpgnn_cli.model.mlp import taking_statistics
 from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.gain import Gain, GainBound
 from lpgnn_cli.propagation.optim import build_optimiser, scale_lr, step_decayed
@@ -90,6 +90,10 @@ class Propagation(ABC):
     def train_step(self, epoch: int, part: Part, graphs: Tensor | None = None) -> Step:
         """One step of all that learns, on a part that holds these graphs of "train" (or all)."""
 
+    def finish_epoch(self, epoch: int) -> None:
+        """What waits until an epoch's steps have seen all training graphs."""
+        return None
+
     @torch.no_grad()
     def evaluate(self, name: str, batch: GraphBatch) -> Outcome:
         """A set of graphs as it stands, in evaluation mode."""
@@ -126,8 +130,9 @@ class Propagation(ABC):
         """How much the transition stretches a difference in x, for each graph."""
         return Gain.estimate(lambda x: self.transit(x, batch), outcome.states, batch)
 
-    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback:
-        """How the scores of the test phase depend on node labels, through all of the diffusion."""
+    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback | None:
+        """How the scores of the test phase depend on node labels, through all of the diffusion;
+        None where that is too much to ask."""
         self.network.eval()
         labels = batch.features.detach().requires_grad_()
         with torch.enable_grad():
@@ -154,7 +159,7 @@ class Propagation(ABC):
     def step_theta(self) -> None:
         """Descend on theta, and keep the gain within its bound if that is asked of the weights."""
         if self.config.optim.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.optim.clip)
+            torch.nn.utils.clip_grad_norm_(self.network.weights, self.config.optim.clip)
         step_decayed(self.theta, self.config.optim.decoupled_decay)
         if self.bound is not None:
             self.bound.project()
@@ -170,7 +175,7 @@ class Propagation(ABC):
 
     def take_statistics(self, batch: GraphBatch) -> None:
         """Those of the training graphs under the weights as they are, for evaluation."""
-        if has_statistics(self.network):
+        if self.network.has_statistics:
             with torch.no_grad(), taking_statistics(self.network):
                 self.look("train", batch)
 
@@ -185,8 +190,12 @@ class Propagation(ABC):
                 return f"weight {name} is not finite"
         return "all weights are finite"
 
+    def is_mapped(self, tensor: Tensor) -> bool:
+        """Whether something of the state is too large to be held in memory."""
+        return False
+
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must hold to go on."""
+        """What a checkpoint must hold to go on; not a copy."""
         saved: dict[str, Any] = {
             "network": self.network.state_dict(),
             "theta": self.theta.state_dict(),

@@ -16,6 +16,11 @@ from lpgnn_cli.config.model import ContractiveConfig, PropagationConfig
 from lpgnn_cli.data.batch import GraphBatch, ranges
 from lpgnn_cli.model.network import Network
 
+# Of an estimate.
+ITERATIONS = 30
+# J^T u, layer by layer.
+Pull = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+
 
 class GainBound:
     """What is done so that f_a contracts: its weights are bounded, or its gain is penalised."""
@@ -111,11 +116,21 @@ class Gain:
             allow_unused=True,
             materialize_grads=True,
         )
+        return self._turn(probes, pulled, batch, slice(None) if rows is None else rows)
+
+    def _turn(
+        self,
+        probes: Sequence[Tensor],
+        pulled: Sequence[Tensor],
+        batch: GraphBatch,
+        rows: Tensor | slice,
+    ) -> Tensor:
+        """Turn the probes to where J^T pulls them; the gain of each graph."""
         before, after = _norms(probes, batch), _norms(pulled, batch)
         with torch.no_grad():
             scale = (1.0 / after.clamp(min=1e-12))[batch.graph_of_node, None]
             for probe, w in zip(self.probes, pulled, strict=True):
-                probe[slice(None) if rows is None else rows] = w * scale
+                probe[rows] = w * scale
         # A graph without arcs pulls its probe to zero, and its gain is zero from then on.
         return torch.where(before > 1e-9, after / before, torch.zeros_like(after))
 
@@ -125,21 +140,36 @@ class Gain:
         transit: Callable[[list[Tensor]], list[Tensor]],
         states: Sequence[Tensor],
         batch: GraphBatch,
-        iterations: int = 30,
+        iterations: int = ITERATIONS,
     ) -> Tensor:
         """The gain of each graph at `states` after some power iterations, shape (G,)."""
         at = [x.detach().requires_grad_() for x in states]
         with torch.enable_grad():
             transits = transit(at)
-        # A probe of its own randomness: the same states have the same gain, and nobody else's
-        # draws change.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            power = cls(at)
+        power = cls._for_estimates(at)
         gain = at[0].new_zeros(batch.num_graphs)
         for _ in range(iterations):
             gain = power.step(at, transits, batch).detach()
         return gain
+
+    @classmethod
+    def by_products(
+        cls, pull: Pull, states: Sequence[Tensor], batch: GraphBatch, iterations: int = ITERATIONS
+    ) -> Tensor:
+        """The same estimate from a function that gives J^T u for any u."""
+        power = cls._for_estimates(states)
+        gain = states[0].new_zeros(batch.num_graphs)
+        for _ in range(iterations):
+            gain = power._turn(power.probes, pull(power.probes), batch, slice(None))
+        return gain
+
+    @classmethod
+    def _for_estimates(cls, states: Sequence[Tensor]) -> Gain:
+        """With probes of their own randomness: the same states have the same gain, and nobody
+        else's draws change."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return cls(states)
 
 
 def _norms(vectors: Sequence[Tensor], batch: GraphBatch) -> Tensor:

@@ -19,7 +19,9 @@ from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
+from lpgnn_cli.model.mlp import taking_statistics
 from lpgnn_cli.model.network import Network
+from lpgnn_cli.propagation.ahead import PassAhead
 from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Pullback, Step, propagation
 from lpgnn_cli.propagation.inference import Follower, inference_rule
 from lpgnn_cli.propagation.influence import through_fixed_point
@@ -36,6 +38,8 @@ def build_lagrangian(
     settings = config.propagation
     assert isinstance(settings, LagrangianConfig)
     rule = "frozen" if settings.states == "frozen" else settings.updates
+    if config.optim.batch_nodes is not None:
+        rule += " by blocks"
     return RULES[rule](network, config, sets)
 
 
@@ -65,6 +69,7 @@ class Lagrangian(Propagation):
         super().__init__(network, config, sets)
         assert isinstance(config.propagation, LagrangianConfig)
         self.settings = config.propagation
+        self.ahead: PassAhead | None = None
         self.hands_up_transition = self.settings.hand_up == "transition"
         self.training: dict[str, Variables] = {}
         self.followers: dict[str, Follower] = {}
@@ -108,6 +113,26 @@ class Lagrangian(Propagation):
             self.variables.states.zero(anew[batch.graph_of_node])
         return anew
 
+    def take_statistics(self, batch: GraphBatch) -> None:
+        """A step on all graphs at once begins with this very pass, unless it drops at random."""
+        at_once = self.persistent and self.config.optim.batch_graphs is None
+        if not (at_once and self.network.has_statistics) or self.network.transits_at_random:
+            super().take_statistics(batch)
+            return
+        x = self.variables.states.values
+        with taking_statistics(self.network):
+            transits = self.transit(x, batch)
+            with torch.no_grad():
+                self.network.read(x, transits, batch)
+        self.ahead = PassAhead.of(transits, batch, [*x, *self.network.weights])
+
+    def transit_to_train(self, x: Sequence[Tensor], batch: GraphBatch) -> list[Tensor]:
+        """f_a(x) at the training states: what has been computed ahead, if it still holds."""
+        ahead, self.ahead = self.ahead, None
+        if ahead is not None and ahead.holds(batch, [*x, *self.network.weights]):
+            return ahead.transits
+        return self.transit(x, batch)
+
     def infer(
         self, batch: GraphBatch, inference: InferenceConfig
     ) -> tuple[Outcome, SolveStats | None]:
@@ -126,7 +151,7 @@ class Lagrangian(Propagation):
             )
             return self.outcome(found.states, batch), found.stats
 
-    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback:
+    def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback | None:
         if not self.persistent:
             return super().pullback(batch, inference)
         found, _ = self.infer(batch, inference)
@@ -201,7 +226,7 @@ class Gradient(Lagrangian):
         with self.variables.of(graphs) as now:
             x, multipliers = now.states.values, now.multipliers.values
 
-            transits = self.transit(x, batch)
+            transits = self.transit_to_train(x, batch)
             residual = residuals(x, transits)
             scores = self.network.read(x, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)
@@ -218,8 +243,7 @@ class Gradient(Lagrangian):
             else:
                 # Neither pass computes what belongs to the other: x sees the constraints alone.
                 of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
-                weights = [w for w in self.network.parameters() if w.requires_grad]
-                objective.backward(inputs=[*weights, *multipliers])
+                objective.backward(inputs=[*self.network.weights, *multipliers])
                 for state, gradient in zip(x, of_constraints, strict=True):
                     state.grad = gradient
 

@@ -43,11 +43,11 @@ class OneShot(Lagrangian):
         with self.variables.of(graphs) as now:
             x = now.states.values
 
-            transits = self.transit(x, batch)
+            transits = self.transit_to_train(x, batch)
             residual = residuals(x, transits)
             scores = self.network.read(x, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)
-            multipliers = _absolute(now.multipliers.values, transits)
+            multipliers = absolute(now.multipliers.values, transits)
             adjoint = inner(multipliers, transits)
 
             self.theta.zero_grad()
@@ -59,11 +59,9 @@ class OneShot(Lagrangian):
                 if epoch > settings.warmup:
                     self.step_theta()
                     if settings.adjoint:
-                        pulled = [_relative(state) for state in x]
-                        now.multipliers.set(
-                            _moved(now.multipliers.values, pulled, settings.damping)
-                        )
-                now.states.set(_moved(x, transits, settings.damping))
+                        pulled = [relative(state, gradient(state)) for state in x]
+                        now.multipliers.set(moved(now.multipliers.values, pulled, settings.damping))
+                now.states.set(moved(x, transits, settings.damping))
         return Step.of(scores, lagrangian, residual)
 
 
@@ -79,7 +77,7 @@ def inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def _absolute(relative: Sequence[Tensor], transits: Sequence[Tensor]) -> list[Tensor]:
+def absolute(relative: Sequence[Tensor], transits: Sequence[Tensor]) -> list[Tensor]:
     """lambda_v of the relative multipliers; none where there is no state to move."""
     absolute = []
     for multiplier, transit in zip(relative, transits, strict=True):
@@ -88,11 +86,11 @@ def _absolute(relative: Sequence[Tensor], transits: Sequence[Tensor]) -> list[Te
     return absolute
 
 
-def _relative(state: Tensor) -> Tensor:
-    """|x_v| lambda_v, for the multiplier that the backward pass left at the state."""
+def relative(state: Tensor, multiplier: Tensor) -> Tensor:
+    """|x_v| lambda_v."""
     there, length = row_lengths(state)
-    return torch.where(there, length * gradient(state), 0.0)
+    return torch.where(there, length * multiplier, 0.0)
 
 
-def _moved(values: Sequence[Tensor], targets: Sequence[Tensor], damping: float) -> list[Tensor]:
+def moved(values: Sequence[Tensor], targets: Sequence[Tensor], damping: float) -> list[Tensor]:
     return [towards(x, target, damping) for x, target in zip(values, targets, strict=True)]

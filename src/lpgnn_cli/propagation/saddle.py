@@ -15,7 +15,7 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.constraints import Constraint, beyond_band, build_constraint
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.solvers import Function, Rule, States, residuals
-from lpgnn_cli.propagation.variables import Variables
+from lpgnn_cli.propagation.variables import MakeZeros, Variables
 
 
 def constraint_term(
@@ -40,7 +40,10 @@ def constraint_term(
 
 
 def saddle_variables(
-    config: TrainConfig, zero_states: Sequence[Tensor], batch: GraphBatch
+    config: TrainConfig,
+    zero_states: Sequence[Tensor],
+    batch: GraphBatch,
+    zeros: MakeZeros = Tensor.new_zeros,
 ) -> Variables:
     """x and lambda at their start, each with its optimiser: x descends, lambda ascends."""
     settings = config.propagation
@@ -56,11 +59,13 @@ def saddle_variables(
         if settings.state_step == "optimiser"
         else None,
         move_multipliers=partial(build_optimiser, config.optim, lr=ascent, maximize=True),
+        zeros=zeros,
     )
 
 
-def step_states(variables: Variables, config: TrainConfig) -> None:
-    """Let x descend by its gradient, in the way that the config asks for."""
+def step_states(variables: Variables, config: TrainConfig, nodes: int | None = None) -> None:
+    """Let x descend by its gradient, in the way that the config asks for; a mean of constraints
+    was one over so many nodes, all of these unless it is said."""
     settings, states = config.propagation, variables.states
     assert isinstance(settings, LagrangianConfig)
     if settings.state_step == "optimiser":
@@ -74,7 +79,7 @@ def step_states(variables: Variables, config: TrainConfig) -> None:
             if x.grad is None:
                 continue
             curvature = (2 * multiplier + settings.rho).clamp(min=1.0)
-            share = x.shape[0] if settings.constraint_reduction == "mean" else 1
+            share = (nodes or x.shape[0]) if settings.constraint_reduction == "mean" else 1
             x.sub_(config.lr.state * share * x.grad / curvature)
 
 

@@ -194,15 +194,25 @@ def graph_news(
     differences: Sequence[Tensor], states: Sequence[Tensor], batch: GraphBatch
 ) -> Tensor:
     """The largest |x_v - f_a,v| / |x_v| over the nodes of each graph, shape (G,)."""
+    share = node_news(differences, states)
+    return share.new_zeros(batch.num_graphs).scatter_reduce(0, batch.graph_of_node, share, "amax")
+
+
+def node_news(differences: Sequence[Tensor], states: Sequence[Tensor]) -> Tensor:
+    """|x_v - f_a,v| / |x_v| of each node, in the maximum norm."""
     wanted = torch.cat([r.abs() for r in differences], dim=1).amax(dim=1)
     size = torch.cat([x.abs() for x in states], dim=1).amax(dim=1)
-    share = torch.where(wanted > 0, wanted / size, torch.zeros_like(wanted))
-    return share.new_zeros(batch.num_graphs).scatter_reduce(0, batch.graph_of_node, share, "amax")
+    return torch.where(wanted > 0, wanted / size, torch.zeros_like(wanted))
+
+
+def node_violation(differences: Sequence[Tensor]) -> Tensor:
+    """The mean of |x - f_a(x)| over the dimensions and layers of each node."""
+    return torch.cat([r.abs() for r in differences], dim=1).mean(dim=1)
 
 
 def graph_violation(differences: Sequence[Tensor], batch: GraphBatch) -> Tensor:
     """The mean of |x - f_a(x)| over the nodes, dimensions and layers of each graph, shape (G,)."""
-    per_node = torch.cat([r.abs() for r in differences], dim=1).mean(dim=1)
+    per_node = node_violation(differences)
     total = per_node.new_zeros(batch.num_graphs).index_add(0, batch.graph_of_node, per_node)
     nodes: Tensor = batch.graph_ptr.diff().clamp(min=1)
     return total / nodes

@@ -14,13 +14,22 @@ from lpgnn_cli.data.batch import GraphBatch, ranges
 from lpgnn_cli.propagation.optim import scale_lr
 
 MakeOptimiser = Callable[[list[Tensor]], Optimizer]
+# Zeros of the kind of a tensor, in a shape.
+MakeZeros = Callable[[Tensor, tuple[int, ...]], Tensor]
+Rows = Tensor | slice
 
 
 class Player:
     """Tensors with one row per node, and the optimiser that moves them: all rows or some."""
 
-    def __init__(self, values: Sequence[Tensor], make_optimiser: MakeOptimiser | None) -> None:
+    def __init__(
+        self,
+        values: Sequence[Tensor],
+        make_optimiser: MakeOptimiser | None,
+        zeros: MakeZeros = Tensor.new_zeros,
+    ) -> None:
         self.values = [value.detach().requires_grad_() for value in values]
+        self.zeros = zeros
         self.make_optimiser = make_optimiser
         self.optimiser = None if make_optimiser is None else make_optimiser(self.values)
 
@@ -36,8 +45,9 @@ class Player:
         if self.optimiser is not None:
             scale_lr(self.optimiser, scale)
 
-    def take(self, rows: Tensor) -> Player:
-        """A copy of some rows, with their own rows of what the optimiser remembers."""
+    def take(self, rows: Rows) -> Player:
+        """Some rows, with their own rows of what the optimiser remembers; a copy, but a range of
+        rows is itself what is taken."""
         taken = Player([value[rows] for value in self.values], self.make_optimiser)
         if self.optimiser is None or taken.optimiser is None:
             return taken
@@ -48,14 +58,23 @@ class Player:
                 taken.optimiser.state[part][key] = _taken(memory, rows)
         return taken
 
-    def put_back(self, rows: Tensor, taken: Player) -> None:
+    def put_back(self, rows: Rows, taken: Player) -> None:
         with torch.no_grad():
             for whole, part in zip(self.values, taken.values, strict=True):
                 whole[rows] = part
                 if self.optimiser is not None and taken.optimiser is not None:
                     memories = self.optimiser.state[whole]
                     for key, memory in taken.optimiser.state[part].items():
-                        memories[key] = _put_back(memories.get(key), memory, rows, len(whole))
+                        memories[key] = self._put_back(memories.get(key), memory, rows, len(whole))
+
+    def _put_back(self, whole: Any, memory: Any, rows: Rows, size: int) -> Any:
+        if not isinstance(memory, Tensor):
+            return memory
+        if not isinstance(whole, Tensor) or whole.dim() == 0:
+            # Rows that have never been taken start as an optimiser does: at zero.
+            whole = self.zeros(memory, (size, *memory.shape[1:]))
+        whole[rows] = memory
+        return whole
 
     @torch.no_grad()
     def zero(self, rows: Tensor) -> None:
@@ -64,15 +83,25 @@ class Player:
             value.masked_fill_(rows[:, None], 0.0)
 
     def state_dict(self) -> dict[str, Any]:
-        saved: dict[str, Any] = {"values": [value.detach().clone() for value in self.values]}
+        saved: dict[str, Any] = {"values": [value.detach() for value in self.values]}
         if self.optimiser is not None:
             saved["optimiser"] = self.optimiser.state_dict()
         return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         self.set(saved["values"])
-        if self.optimiser is not None:
-            self.optimiser.load_state_dict(saved["optimiser"])
+        if self.optimiser is None:
+            return
+        before = {value: dict(self.optimiser.state[value]) for value in self.values}
+        self.optimiser.load_state_dict(saved["optimiser"])
+        for value in self.values:
+            memories = self.optimiser.state[value]
+            for key, memory in memories.items():
+                if isinstance(memory, Tensor) and memory.dim() > 0:
+                    mine = before[value].get(key)
+                    if mine is None or mine.shape != memory.shape:
+                        mine = self.zeros(memory, tuple(memory.shape))
+                    memories[key] = mine.copy_(memory)
 
     @torch.no_grad()
     def set(self, values: Sequence[Tensor]) -> None:
@@ -80,22 +109,14 @@ class Player:
             mine.copy_(value)
 
 
-def _taken(memory: Any, rows: Tensor) -> Any:
+def _taken(memory: Any, rows: Rows) -> Any:
     """Moments have a row per node. So do counts of steps, which an optimiser wants as one number:
     graphs that are taken together have been taken equally often."""
     if not isinstance(memory, Tensor) or memory.dim() == 0:
         return memory
-    return memory[rows[0]].clone() if memory.dim() == 1 else memory[rows]
-
-
-def _put_back(whole: Any, memory: Any, rows: Tensor, size: int) -> Any:
-    if not isinstance(memory, Tensor):
-        return memory
-    if not isinstance(whole, Tensor) or whole.dim() == 0:
-        # Rows that have never been taken start as an optimiser does: at zero.
-        whole = memory.new_zeros(size, *memory.shape[1:])
-    whole[rows] = memory
-    return whole
+    if memory.dim() > 1:
+        return memory[rows]
+    return memory[rows.start if isinstance(rows, slice) else rows[0]].clone()
 
 
 class Variables:
@@ -116,13 +137,17 @@ class Variables:
         per_element: bool = True,
         move_states: MakeOptimiser | None = None,
         move_multipliers: MakeOptimiser | None = None,
+        zeros: MakeZeros = Tensor.new_zeros,
     ) -> Variables:
         """x = 0 and lambda at its start value: one per element, or one per node."""
         multipliers = [
-            torch.full_like(x if per_element else x[:, :1], multiplier) for x in zero_states
+            zeros(x, (len(x), x.shape[1] if per_element else 1)).fill_(multiplier)
+            for x in zero_states
         ]
         return cls(
-            Player(zero_states, move_states), Player(multipliers, move_multipliers), batch.graph_ptr
+            Player(zero_states, move_states, zeros),
+            Player(multipliers, move_multipliers, zeros),
+            batch.graph_ptr,
         )
 
     @contextmanager
@@ -131,7 +156,12 @@ class Variables:
         if graphs is None:
             yield self
             return
-        rows = self.rows(graphs)
+        with self.of_rows(self.rows(graphs)) as taken:
+            yield taken
+
+    @contextmanager
+    def of_rows(self, rows: Rows) -> Iterator[Variables]:
+        """The variables in these rows, which are written back in the end."""
         taken = Variables(self.states.take(rows), self.multipliers.take(rows), self.graph_ptr)
         yield taken
         self.states.put_back(rows, taken.states)

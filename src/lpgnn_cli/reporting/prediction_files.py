@@ -12,13 +12,13 @@ import sys
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from lpgnn_cli.atomic import replacing
@@ -88,28 +88,37 @@ class JsonRows(Rows):
 
 
 class Arrays(Rows):
-    """Arrays of known lengths, filled piece by piece in files of their own."""
+    """Arrays that grow in files of their own, until they are put into one."""
 
-    def __init__(self, folder: Path, length: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._length = length
-        self._filled = 0
-        self._arrays: dict[str, Any] = {}
+        # By name: the file, and an array of its kind.
+        self._grown: dict[str, tuple[IO[bytes], NDArray[Any]]] = {}
+        self._lengths: dict[str, int] = {}
 
     def add(self, columns: Columns) -> None:
-        size = len(next(iter(columns.values())))
         for name, piece in columns.items():
-            if name not in self._arrays:
-                path = self._folder / f"{name}.npy"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shape = (self._length, *piece.shape[1:])
-                self._arrays[name] = open_memmap(path, "w+", dtype=piece.dtype, shape=shape)
-            self._arrays[name][self._filled : self._filled + size] = piece
-        self._filled += size
+            if name not in self._grown:
+                path = self._folder / f"{len(self._grown)}.raw"
+                self._grown[name] = path.open("w+b"), piece[:0]
+            self._lengths[name] = self._lengths.get(name, 0) + len(piece)
+            self._grown[name][0].write(np.ascontiguousarray(piece).tobytes())
+
+    def write(self, archive: zipfile.ZipFile) -> None:
+        for name, (file, kind) in self._grown.items():
+            header = {
+                "descr": npy.dtype_to_descr(kind.dtype),
+                "fortran_order": False,
+                "shape": (self._lengths[name], *kind.shape[1:]),
+            }
+            file.seek(0)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array_header_2_0(member, header)
+                shutil.copyfileobj(file, member)
 
     def close(self) -> None:
-        for array in self._arrays.values():
-            array.flush()
+        for file, _ in self._grown.values():
+            file.close()
 
 
 @contextmanager
@@ -126,22 +135,18 @@ def written_rows(output: str, form: str) -> Iterator[Rows]:
 
 
 @contextmanager
-def written_arrays(
-    output: str, lengths: Sequence[int], whole: Columns
-) -> Iterator[tuple[Arrays, ...]]:
-    """Arrays of some lengths to be filled, and some as a `whole`: in one npz file at the end."""
+def written_arrays(output: str) -> Iterator[Arrays]:
+    """Arrays that are in one npz file once all of their rows are there."""
     path = _in_folder(output)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        filled = tuple(Arrays(scratch, length) for length in lengths)
-        yield filled
-        for arrays in filled:
-            arrays.close()
-        for name, array in whole.items():
-            np.save(scratch / f"{name}.npy", array)
-        with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-            for file in sorted(scratch.rglob("*.npy")):
-                archive.write(file, file.relative_to(scratch).as_posix())
+        with closing(Arrays(scratch)) as arrays:
+            yield arrays
+            with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+                arrays.write(archive)
+    except OSError as error:
+        error.filename = str(path)  # rather than that of a file nobody has heard of
+        raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -156,6 +161,8 @@ def _in_folder(output: str) -> Path:
     path = Path(output).expanduser()
     if path.is_dir():
         raise UserError(f"output={output} is a folder: name a file in it.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"output={output} is a device or a pipe: name a file, or - to print.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +35,7 @@ def fetch_run(run_id: str, uri: str | None, checkpoints: bool = True) -> tuple[P
         folder = Path(parent.data.tags.get("folder", ""))
         if _is_run(folder, tags[RUN_TAG]):
             return folder, unit
-        target = Path(tempfile.mkdtemp(prefix="lpgnn-run-"))
+        target = _scratch("lpgnn-run-")
         _download(client, parent_id, PARENT_FILES, target)
         if not checkpoints:
             return target, unit
@@ -69,11 +71,18 @@ def fetch_model(address: str, uri: str | None) -> Path:
 
         if address.startswith("models:/"):
             address = model_location(client, address)
-        target = tempfile.mkdtemp(prefix="lpgnn-model-")
+        target = _scratch("lpgnn-model-")
         found = mlflow.artifacts.download_artifacts(
-            artifact_uri=address, dst_path=target, tracking_uri=resolved
+            artifact_uri=address, dst_path=str(target), tracking_uri=resolved
         )
     return Path(found)
+
+
+def _scratch(prefix: str) -> Path:
+    """A folder that goes when this process does."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _is_run(folder: Path, run_id: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.loading import with_neighbours
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.streaming import stream
 from lpgnn_cli.data.targets import Judging
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import LABELS, NUMBERS
@@ -99,12 +100,26 @@ class Ensemble:
             if (other.shape.task, other.shape.classes) != (self.shape.task, self.shape.classes):
                 raise UserError(f"{first.path} and {other.path} have not learnt the same targets.")
 
-    def load(self, config: DatasetConfig, data_root: str | None) -> Dataset:
-        """Graphs from a file, in the columns that the networks know; targets are not looked at."""
+    def load(self, config: DatasetConfig, data_root: str | None, nodes: int) -> Iterator[Part]:
+        """Graphs in the columns that the networks know, in parts of at most so many nodes or of one
+        graph; targets are not looked at.
+
+        Of a file that can be read in this way, no more than a part is in memory.
+        """
         first = self.units[0]
-        dataset = load_dataset(config, data_root, first.unit.seed, self.vocabulary, self.asked)
-        first.check_fit(dataset, f"{dataset.name} does not fit {first.path}: ")
-        return dataset
+        blame = f"{config.name} does not fit {first.path}: "
+        datasets = stream(config, self.vocabulary, nodes)
+        if datasets is None:
+            seed = first.unit.seed
+            dataset = load_dataset(config, data_root, seed, self.vocabulary, self.asked)
+            first.check_fit(dataset, blame)
+            yield from pieces(Part(dataset.batch, dataset.scored), nodes)
+            return
+        for dataset in datasets:
+            asked = replace(dataset, batch=self.asked.blank(dataset.batch))
+            part = with_neighbours(config, asked)
+            first.check_fit(part, blame)
+            yield Part(part.batch)
 
     def encode(self, batch: GraphBatch) -> Dataset:
         """Graphs in memory, with the node and arc features of training in the same columns."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from lpgnn_cli.data.blocks import Blocks
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import LAGRANGIAN, TRAIN
 from lpgnn_cli.propagation import Propagation
-from lpgnn_cli.training.evaluation import measure
+from lpgnn_cli.training.evaluation import RunningViolation, measure
 
 
 def train_epoch(
@@ -19,22 +20,25 @@ def train_epoch(
     part: Part,
     batch_graphs: int | None = None,
     order: torch.Generator | None = None,
+    batch_nodes: int | None = None,
 ) -> dict[str, Tensor]:
     """Train on every graph of the part once; what is logged of it.
 
     Each graph is measured in the step that trains on it. The Lagrangian of an epoch with several
     steps is their mean.
     """
-    scores, targets, lagrangians, residuals = [], [], [], []
-    for piece, graphs in _pieces(part, batch_graphs, order):
+    scores, targets, lagrangians = [], [], []
+    violations = RunningViolation()
+    for piece, graphs in _pieces(part, batch_graphs, batch_nodes, order):
         step = propagation.train_step(epoch, piece, graphs)
         scores.append(piece.select(step.scores))
         targets.append(piece.targets)
         lagrangians.append(step.lagrangian)
-        residuals.append(step.residuals)
-    layers = [torch.cat(layer) for layer in zip(*residuals, strict=True)]
+        violations.add(step.residuals)
+    propagation.finish_epoch(epoch)
     values = {
-        **measure(torch.cat(scores), torch.cat(targets), layers, part.judging),
+        **measure(torch.cat(scores), torch.cat(targets), part.judging),
+        **violations.values(),
         LAGRANGIAN.name: torch.stack(lagrangians).mean(),
         **propagation.training_metrics(),
     }
@@ -42,9 +46,16 @@ def train_epoch(
 
 
 def _pieces(
-    part: Part, batch_graphs: int | None, order: torch.Generator | None
+    part: Part,
+    batch_graphs: int | None,
+    batch_nodes: int | None,
+    order: torch.Generator | None,
 ) -> Iterator[tuple[Part, Tensor | None]]:
-    """The part as it is, or some graphs of it after others in a random order."""
+    """The part as it is, or some graphs or nodes of it after others in a random order."""
+    if batch_nodes is not None:
+        for block in Blocks(part.batch, batch_nodes).shuffled(order):
+            yield part.within(block), None
+        return
     count = part.batch.num_graphs
     if batch_graphs is None or batch_graphs >= count:
         yield part, None

@@ -15,6 +15,9 @@ from lpgnn_cli.metrics import LOSS, VIOLATION_MAX, VIOLATION_MEAN
 from lpgnn_cli.model.loss import target_loss
 from lpgnn_cli.propagation import Outcome, Propagation
 
+# Rows of a residual that are looked at together.
+AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -31,37 +34,61 @@ class Evaluation:
     def by_name(self) -> dict[str, float]:
         """Accuracy, mean loss and violation."""
         scored, judging = self.part.select(self.outcome.scores), self.part.judging
-        return to_floats(measure(scored, self.part.targets, self.outcome.residuals, judging))
+        found = measure(scored, self.part.targets, judging)
+        return to_floats(found | violation(self.outcome.residuals))
 
     def metrics(self, prefix: str) -> dict[str, float]:
         """The same, named as they are logged of a part."""
         return {f"{prefix}/{name}": value for name, value in self.by_name().items()}
 
 
-def measure(
-    scores: Tensor, targets: Tensor, residuals: Sequence[Tensor], judging: Judging
-) -> dict[str, Tensor]:
-    """All that is logged of scores, one row per target, and of the residuals behind them."""
+def measure(scores: Tensor, targets: Tensor, judging: Judging) -> dict[str, Tensor]:
+    """All that is logged of scores, one row per target."""
     answers, truth = judging.in_units(scores), judging.in_units(targets)
     return {
         **metrics.measure(answers, truth, judging.metric),
         LOSS.name: target_loss(scores, targets, "mean", judging.weights),
-        **violation(residuals),
     }
 
 
 @torch.no_grad()
 def violation(residuals: Sequence[Tensor]) -> dict[str, Tensor]:
     """Mean and maximum of |x - f_a(x)|, over all layers and for each."""
-    if not residuals:
-        return {}
-    sizes = [r.abs() for r in residuals]
-    means = torch.stack([r.mean() for r in sizes])
-    values = {
-        VIOLATION_MEAN.name: means.mean(),
-        VIOLATION_MAX.name: torch.stack([r.max() for r in sizes]).max(),
-    }
-    return values | {VIOLATION_MEAN.of_layer(k): mean for k, mean in enumerate(means)}
+    running = RunningViolation()
+    running.add(residuals)
+    return running.values()
+
+
+class RunningViolation:
+    """The same of residuals that come piece by piece and are not kept."""
+
+    def __init__(self) -> None:
+        # Rows, means by layer, and the largest.
+        self.pieces: list[tuple[int, Tensor, Tensor]] = []
+
+    @torch.no_grad()
+    def add(self, residuals: Sequence[Tensor]) -> None:
+        if not residuals:
+            return
+        for rows in zip(*(r.split(AT_ONCE) for r in residuals), strict=True):
+            sizes = [r.abs() for r in rows]
+            means = torch.stack([r.mean() for r in sizes])
+            largest = torch.stack([r.max() for r in sizes]).max()
+            self.pieces.append((len(rows[0]), means, largest))
+
+    def values(self) -> dict[str, Tensor]:
+        if not self.pieces:
+            return {}
+        counts, all_means, all_largest = zip(*self.pieces, strict=True)
+        means = all_means[0]
+        if len(counts) > 1:
+            weights = means.new_tensor(counts) / sum(counts)
+            means = (weights[:, None] * torch.stack(all_means)).sum(dim=0)
+        values = {
+            VIOLATION_MEAN.name: means.mean(),
+            VIOLATION_MAX.name: torch.stack(all_largest).max(),
+        }
+        return values | {VIOLATION_MEAN.of_layer(k): mean for k, mean in enumerate(means)}
 
 
 def to_floats(values: dict[str, Tensor]) -> dict[str, float]:

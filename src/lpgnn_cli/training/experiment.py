@@ -19,6 +19,7 @@ import torch
 from omegaconf import OmegaConf
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.config.model import AGGREGATORS
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
@@ -44,6 +45,8 @@ from lpgnn_cli.stored import read_yaml
 from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
+from lpgnn_cli.training.fitting import fitted
+from lpgnn_cli.training.needs import Needs, check_needs
 from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
 
@@ -65,6 +68,8 @@ class Experiment:
     folds: list[Fold]
     device: torch.device
     workers: int
+    # What it was found to need, where that may be much.
+    needs: Needs | None = None
 
     @classmethod
     def prepare(cls, config: TrainConfig) -> Experiment:
@@ -75,9 +80,11 @@ class Experiment:
         torch.set_num_threads(config.threads or 1)
         folds = make_folds(config)
         check_judging(config, folds[0].dataset)
+        check_node_batches(config)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
         workers = plan_workers(wanted, len(folds), device)
-        return cls(config, folds, device, workers)
+        needs = check_needs(config, (fold.dataset.batch for fold in folds), workers)
+        return cls(config, folds, device, workers, needs)
 
     @property
     def units(self) -> list[Unit]:
@@ -99,6 +106,10 @@ class Experiment:
         """
         return self.config.threads or 1
 
+    def config_of(self, fold: Fold) -> TrainConfig:
+        """What its data makes of the config."""
+        return fitted(self.config, fold.dataset, fold.split)
+
     def tasks(self, run: RunFolder) -> list[UnitTask]:
         """The units that are not finished yet."""
         threads = self.threads
@@ -107,7 +118,7 @@ class Experiment:
         return [
             UnitTask(
                 unit=fold.unit,
-                config=self.config,
+                config=self.config_of(fold),
                 dataset=fold.dataset,
                 split=fold.split,
                 run=run.path,
@@ -152,6 +163,16 @@ def check_judging(config: TrainConfig, dataset: Dataset) -> None:
         raise UserError(
             f"protocol.select=accuracy is for classes, and {dataset.name} has "
             f"{dataset.batch.task}: use metric or loss."
+        )
+
+
+def check_node_batches(config: TrainConfig) -> None:
+    """Refuse to take some nodes at a time where that is not enough for their transition."""
+    transition = AGGREGATORS.implementation(config.aggregator)
+    if config.optim.batch_nodes is not None and not transition.of_some_nodes:
+        raise UserError(
+            f"optim.batch_nodes is not for aggregator={config.aggregator.name}, which looks beyond "
+            "the neighbours of a node: take another aggregator, or no batches of nodes."
         )
 
 

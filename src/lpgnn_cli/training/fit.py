@@ -44,6 +44,7 @@ from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
+from lpgnn_cli.training.row_files import RowFiles
 from lpgnn_cli.training.schedule import learning_rate_scale, patience_of
 from lpgnn_cli.training.snapshots import StateSnapshots
 
@@ -99,6 +100,7 @@ class UnitFit:
         torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
         self.scaler: FeatureScaler = fit_scaler(self.config, task.dataset, task.split)
         self.parts = make_parts(self.config, task.dataset, task.split, self.scaler, self.device)
+        self.rows = RowFiles(self.folder)
         self.flips = torch.Generator()
         self.order = torch.Generator()
         self._setting = self._describe_setting()
@@ -128,10 +130,12 @@ class UnitFit:
         if not last.is_file():
             return
         with reading(last):
-            self._load(self._own(last))
+            content = self._own(last)
+            self._load(content)
         for name in (SELECTED, BEST_ON_TEST):
             if (self.folder / name).is_file():
                 self.kept[name] = self._own(self.folder / name)
+        self.rows.saved([content, *self.kept.values()])
         if self.validated and self.progress.best_epoch and SELECTED not in self.kept:
             raise UserError(
                 f"{self.folder} has no {SELECTED}, though its validation part selected an epoch: "
@@ -216,18 +220,27 @@ class UnitFit:
 
     def _epoch(self, epoch: int) -> dict[str, float]:
         started = time.perf_counter()
+        self.rows.moved_on()
         schedule = learning_rate_scale(self.config.optim, epoch, self.config.epochs)
         self.propagation.scale_lr(schedule * self.progress.lr_scale)
         evaluated = self._is_evaluated(epoch)
         with autocast(self.config, self.device):
             part = self._renewed()
-            batch_graphs = self.config.optim.batch_graphs
+            optim = self.config.optim
             with self.counter.counting(part.batch.num_nodes) as counted:
-                trained = train_epoch(self.propagation, epoch, part, batch_graphs, self.order)
+                trained = train_epoch(
+                    self.propagation,
+                    epoch,
+                    part,
+                    optim.batch_graphs,
+                    self.order,
+                    optim.batch_nodes,
+                )
             metrics = self.progress.metrics | to_floats(trained)
             metrics |= {f"{TRAIN}/{name}": value for name, value in counted.metrics().items()}
             if evaluated:
-                self.propagation.take_statistics(part.batch)
+                with self.counter.counting_ahead():
+                    self.propagation.take_statistics(part.batch)
             for name, part in self.parts.items():
                 if name != "train":
                     self.propagation.follow(name, part.batch)
@@ -279,6 +292,7 @@ class UnitFit:
         if self.config.keep_best_on_test and worth > progress.best_on_test:
             progress.best_on_test = worth
             self.kept[BEST_ON_TEST] = self._content()
+        self.rows.delete_unnamed(self.kept.values())
 
     def _is_evaluated(self, epoch: int) -> bool:
         every = self.config.evaluate_every
@@ -334,7 +348,9 @@ class UnitFit:
         """What a checkpoint holds."""
         return self._setting | {
             "progress": asdict(self.progress),
-            "propagation": _copied(self.propagation.state_dict()),
+            "propagation": self.rows.set_aside(
+                self.propagation.state_dict(), self.propagation.is_mapped
+            ),
             "snapshots": self.snapshots.state_dict(),
             "signs": self.signs,
             "rng": {
@@ -349,7 +365,9 @@ class UnitFit:
         # In this order: a unit killed in between goes on from the old last.pt and finds the same
         # best epochs again, while a last.pt ahead of them would never look for them.
         self._save_kept()
-        save_checkpoint(self.folder / LAST, self._content())
+        last = self._content()
+        save_checkpoint(self.folder / LAST, last)
+        self.rows.saved([last, *self.kept.values()])
 
     def _save_kept(self) -> None:
         for name, content in self.kept.items():
@@ -357,12 +375,14 @@ class UnitFit:
 
     def _save_model(self) -> None:
         """The network without the states of training: small, however many graphs there were."""
-        network = _copied(self.propagation.network.state_dict())
+        network = self.rows.set_aside(
+            self.propagation.network.state_dict(), self.propagation.is_mapped
+        )
         content = {"progress": asdict(self.progress), "propagation": {"network": network}}
         save_checkpoint(self.folder / MODEL, self._setting | content)
 
     def _load(self, content: dict[str, Any]) -> None:
-        self.propagation.load_state_dict(content["propagation"])
+        self.propagation.load_state_dict(self.rows.brought_back(content["propagation"]))
         self.progress = Progress(**content["progress"])
         self.snapshots.load_state_dict(content["snapshots"])
         self.signs = None if self.signs is None else content["signs"].to(self.signs)
@@ -407,14 +427,3 @@ def _worth(metric: Metric, metrics: dict[str, float], part: str) -> float:
     if value is None:
         return -math.inf
     return value if metric.larger_is_better else -value
-
-
-def _copied(value: Any) -> Any:
-    """A snapshot that later in-place steps do not reach."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().to("cpu", copy=True)
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(item) for item in value)
-    return value

@@ -54,6 +54,8 @@ def measure_influence(
     nodes = torch.zeros(part.batch.num_nodes, dtype=torch.int64, device=part.batch.targets.device)
     batch = replace(part.batch, targets=nodes, target_level="node")
     pull = propagation.pullback(batch, inference)
+    if pull is None:
+        return None
     random = torch.Generator().manual_seed(0)
     sums, counts = torch.zeros(0, dtype=torch.float64), torch.zeros(0, dtype=torch.int64)
     for _ in range(SAMPLES):

@@ -10,6 +10,7 @@ from torch import Tensor
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split
 from lpgnn_cli.data.part import Part
+from lpgnn_cli.data.scaling import are_words
 from lpgnn_cli.data.targets import Judging, Units, balanced_weights
 from lpgnn_cli.metrics import NUMBERS
 from lpgnn_cli.training.device import DTYPES
@@ -18,6 +19,8 @@ from lpgnn_cli.training.device import DTYPES
 def fit_scaler(config: TrainConfig, dataset: Dataset, split: Split) -> FeatureScaler:
     """Statistics of the training nodes; all nodes of the graph are there in transductive tasks."""
     if config.protocol.of_nodes:
+        if are_words(dataset.batch.features):
+            return FeatureScaler.of_words(dataset.batch.features)
         nodes = torch.arange(dataset.batch.num_nodes)
     else:
         nodes = dataset.batch.nodes_of(split.train)

@@ -47,7 +47,7 @@ def _score(
     path = run.unit(fold.unit.name) / FILE
     if not path.is_file():
         return None
-    config = experiment.config
+    config = experiment.config_of(fold)
     torch.set_num_threads(experiment.threads)
     scaler = fit_scaler(config, fold.dataset, fold.split)
     parts = make_parts(config, fold.dataset, fold.split, scaler, experiment.device)

@@ -28,6 +28,7 @@ from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.influence import Influence, measure_influence
 from lpgnn_cli.training.parts import in_units, make_parts, place
+from lpgnn_cli.training.row_files import RowFiles
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,20 @@ class Score:
 class TrainedUnit:
     """The content of one checkpoint."""
 
-    def __init__(self, path: Path, inference: InferenceConfig | None, device: torch.device) -> None:
+    def __init__(
+        self,
+        path: Path,
+        inference: InferenceConfig | None,
+        device: torch.device,
+        memory: str | None = None,
+    ) -> None:
         self.path = path
         self.device = device
         self.content: dict[str, Any] = load_checkpoint(path)
         with reading(path):
             self.config: TrainConfig = restore_config(self.content["config"], str(path))
+            # That of the machine it is asked on, not of the one it was trained on.
+            self.config.data.memory = memory
             # What the states in the checkpoint were found by; the test phase may be asked to go
             # another way.
             self.inference = inference or self.config.inference
@@ -86,7 +95,8 @@ class TrainedUnit:
                 {name: part.batch for name, part in parts.items()},
                 like=parts["train"].batch.features,
             )
-            propagation.load_state_dict(self.content["propagation"])
+            rows = RowFiles(self.path.parent)
+            propagation.load_state_dict(rows.brought_back(self.content["propagation"]))
         name = scored_part(parts)
         closing = score_part(propagation, name, parts[name], self.inference)
         influence = measure_influence(propagation, parts[name], self.inference)

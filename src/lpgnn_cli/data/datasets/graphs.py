@@ -33,6 +33,7 @@ from lpgnn_cli.data.features import (
     normalised_rows,
 )
 from lpgnn_cli.data.masks import Masks
+from lpgnn_cli.data.node_link import JSON_LINES
 from lpgnn_cli.data.npz import Arrays, read_npz
 from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
@@ -84,6 +85,10 @@ def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
 
     Targets are indices of classes as they stand, so unseen graphs need not have all of them.
     """
+    if Path(config.path).suffix == JSON_LINES:
+        raise UserError(
+            f"{config.path}: JSON lines have no targets; only `lpgnn predict` reads them."
+        )
     batch, masks = read_graphs(Path(config.path), targets=request.targets)
     batch = with_known_classes(batch, request.vocabulary, config.path)
     return encode(config, batch, request.vocabulary, masks)

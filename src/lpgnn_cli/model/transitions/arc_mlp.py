@@ -26,6 +26,8 @@ class ArcMlp(Transition):
     What is left on arcs, if h has one hidden layer, is a sum and an activation.
     """
 
+    of_some_nodes = True
+
     def __init__(self, config: ArcMlpConfig, sizes: Sizes) -> None:
         super().__init__()
         self.own_state = config.own_state
@@ -46,7 +48,7 @@ class ArcMlp(Transition):
         label = batch.as_distinct(label_NL)
         neighbour_label = label if self.neighbour_label > 0 else label_NL[:, :0]
         source_NH = add_products([sent_NS, neighbour_label], blocks[:2])
-        target_NH = add_products([own_NS, label], blocks[4:], self.h.first.bias)
+        target_NH = add_products([own_NS, batch.own_of(label)], blocks[4:], self.h.first.bias)
         if self.summed_activation is None:
             summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
         else:
@@ -84,8 +86,8 @@ class ArcMlp(Transition):
         """x as it is sent to neighbours, and as a node sees its own: summed over its arcs neither
         grows, so that sums of states stretch nothing while sums of labels stay sums."""
         if self.gain is None or self.average:
-            return state_NS, state_NS
-        return batch.inverse_norm * state_NS, state_NS / batch.divisor
+            return state_NS, batch.own(state_NS)
+        return batch.inverse_norm * state_NS, batch.own(state_NS) / batch.divisor
 
     def _sum_on_arcs(
         self, source_NH: Tensor, target_NH: Tensor, arc_weights: list[Tensor], batch: GraphBatch

@@ -48,6 +48,9 @@ class Transition(nn.Module, ABC):
 
     # Whether a node's own label can enter without those of its neighbours.
     tells_labels_apart: ClassVar[bool] = True
+    # Whether it can be computed for some nodes out of these and their neighbours alone: what is a
+    # node's own is then taken by `batch.own`.
+    of_some_nodes: ClassVar[bool] = False
     # The bound on the gain that is kept; None: no bound, and messages of states are not normalised.
     gain: float | None = None
     # Whether all arcs go both ways: some bounds are tighter then.
@@ -207,7 +210,12 @@ def add_products(
             product = block.times(weight.t())
             total = product if total is None else total + product
         elif block.shape[1] > 0:
-            total = block @ weight.t() if total is None else torch.addmm(total, block, weight.t())
+            if total is None:
+                total = block @ weight.t()
+            elif total is start:
+                total = torch.addmm(total, block, weight.t())
+            else:  # made here, and nobody goes back through its values
+                total = total.addmm_(block, weight.t())
     if total is None:
         return weights[0].new_zeros(len(blocks[0]), weights[0].shape[0])
     return total if total.dim() == 2 else total.expand(len(blocks[0]), -1)

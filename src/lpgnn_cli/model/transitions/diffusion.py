@@ -17,7 +17,7 @@ from lpgnn_cli.config.model import DiffusionConfig
 from lpgnn_cli.model.activations import LIPSCHITZ, activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator, operator_norm
 from lpgnn_cli.model.transitions.shift import GraphShift
-from lpgnn_cli.ops import SparseRows, sum_incoming, sum_neighbours
+from lpgnn_cli.ops import DistinctRows, SparseRows, sum_incoming, sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -29,6 +29,8 @@ NOISE = 0.02
 @aggregator("diffusion", DiffusionConfig)
 class Diffusion(Transition):
     """W_1 mixes what comes from neighbours, W_2 what is a node's own."""
+
+    of_some_nodes = True
 
     def __init__(self, config: DiffusionConfig, sizes: Sizes) -> None:
         super().__init__()
@@ -50,11 +52,15 @@ class Diffusion(Transition):
         if state_NS.shape[1]:
             total_NO = total_NO + self._shifted(state_NS, batch) @ self.from_neighbours_OS.t()
             if self.config.own_state:
-                total_NO = total_NO + state_NS @ self.from_itself_OS.t()
+                total_NO = total_NO + batch.own(state_NS) @ self.from_itself_OS.t()
         result: Tensor = self.output(total_NO)
         return result
 
     def _of_labels(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        alike = batch.own_of(batch.as_distinct(label_NL))
+        if isinstance(alike, DistinctRows) and self._is_shared:
+            none = alike.rows[:, :0]
+            return alike.gather(self.label_way(alike.rows, none, none, none))
         own, sums = self._labels(label_NL, batch)
         result: Tensor = self.label_way(
             own,
@@ -64,12 +70,21 @@ class Diffusion(Transition):
         )
         return result
 
+    @property
+    def _is_shared(self) -> bool:
+        """Whether nodes with the same label get the same from b: nothing else enters it."""
+        config = self.config
+        drawn = config.norm == "batch" or (self.training and config.dropout > 0)
+        return self.neighbour_label + self.arc == 0 and not drawn
+
     def _labels(
         self, label_NL: Tensor, batch: GraphBatch
     ) -> tuple[Tensor | SparseRows, Tensor | SparseRows]:
         """The node's own, and the sums over its neighbours where they are seen."""
         if label_NL is not batch.features or label_NL.requires_grad:
-            return label_NL, sum_neighbours(label_NL[:, : self.neighbour_label], batch.arcs)
+            return batch.own(label_NL), sum_neighbours(
+                label_NL[:, : self.neighbour_label], batch.arcs
+            )
         none = label_NL[:, :0]
         return batch.own_labels, batch.neighbour_labels if self.neighbour_label else none
 
@@ -79,10 +94,10 @@ class Diffusion(Transition):
         if self.config.operator == "symmetric":
             return GraphShift(batch.arcs, state_NS.dtype, loops)(state_NS)
         summed_NS = sum_neighbours(state_NS, batch.arcs)
-        summed_NS = summed_NS + state_NS if loops else summed_NS
+        summed_NS = summed_NS + batch.own(state_NS) if loops else summed_NS
         if self.config.operator == "mean":
             return summed_NS / (batch.arcs.in_degree + int(loops)).clamp(min=1).unsqueeze(1)
-        return summed_NS / (1 / batch.inverse_norm + int(loops))
+        return summed_NS / (1 / batch.own(batch.inverse_norm) + int(loops))
 
     def state_weights(self) -> list[Tensor]:
         return [self.from_neighbours_OS, self.from_itself_OS]

@@ -28,6 +28,7 @@ class Gat(Transition):
     """Shapes: K heads, O what each of them puts out."""
 
     tells_labels_apart = False
+    of_some_nodes = True
 
     def __init__(self, config: GatConfig, sizes: Sizes) -> None:
         super().__init__()
@@ -48,8 +49,9 @@ class Gat(Transition):
         flat_N: Tensor = self.h(state_NS, label_NL)
         value_NKO = self._per_head(flat_N)
         source_NK = (value_NKO * self.source_score_KO).sum(dim=2)
+        value_NKO = batch.own(value_NKO)
         target_NK = (value_NKO * self.target_score_KO).sum(dim=2)
-        own_NK = functional.leaky_relu(source_NK + target_NK, SLOPE)
+        own_NK = functional.leaky_relu(batch.own(source_NK) + target_NK, SLOPE)
         arc_AK = gather_source(source_NK, arcs) + gather_target(target_NK, arcs)
         weights = self.arc_score.split_with_sizes([self.arc_size] * 2, dim=1)
         arc_AK = add_products([batch.arc_out, batch.arc_in], weights, arc_AK)

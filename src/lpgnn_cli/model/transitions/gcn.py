@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Gcn(Transition):
     """The graph convolution, with c_uv = 1 / sqrt(d_u d_v)."""
 
+    of_some_nodes = True
+
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
         self.h_own = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
@@ -32,7 +34,7 @@ class Gcn(Transition):
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         shift = GraphShift(batch.arcs, state_NS.dtype)
         sent_NO = self.h_neighbour(state_NS, label_NL[:, : self.neighbour_label])
-        total_NO = self.h_own(state_NS, label_NL) + shift(sent_NO)
+        total_NO = self.h_own(batch.own(state_NS), batch.own(label_NL)) + shift(sent_NO)
         if self.arc_size > 0:
             labels = [shift.of_arcs(batch.arc_out), shift.of_arcs(batch.arc_in)]
             weights = self.arc_weight.split_with_sizes([self.arc_size] * 2, dim=1)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 @aggregator("gin", GinConfig)
 class Gin(Transition):
+    of_some_nodes = True
+
     def __init__(self, config: GinConfig, sizes: Sizes) -> None:
         super().__init__()
         self.own_label_only, self.arc = sizes.own_label_only, sizes.arc
@@ -28,10 +30,10 @@ class Gin(Transition):
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         arcs = batch.arcs
         own = 1 + self.eps
-        summed_NS = own * state_NS + sum_neighbours(state_NS, arcs)
+        summed_NS = own * batch.own(state_NS) + sum_neighbours(state_NS, arcs)
         if self.gain is not None:  # |(1 + eps) I + A| is at most the sum of both
-            summed_NS = summed_NS / (own.abs() + 1 / batch.inverse_norm)
-        summed_NL = own * label_NL
+            summed_NS = summed_NS / (own.abs() + 1 / batch.own(batch.inverse_norm))
+        summed_NL = own * batch.own(label_NL)
         if not self.own_label_only:
             summed_NL = summed_NL + sum_neighbours(label_NL, arcs)
         result: Tensor = self.output(

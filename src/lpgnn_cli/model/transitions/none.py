@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 @aggregator("none")
 class NoNeighbours(Transition):
+    of_some_nodes = True
+
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
         self.h = BlockMLP(config, [sizes.state, sizes.label], sizes.out)
         self.output = activation(config.output_activation)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
-        result: Tensor = self.output(self.h(state_NS, label_NL))
+        result: Tensor = self.output(self.h(batch.own(state_NS), batch.own(label_NL)))
         return result
 
     def state_weights(self) -> list[Tensor]:

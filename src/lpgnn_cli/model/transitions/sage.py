@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 @aggregator("sage")
 class Sage(Transition):
+    of_some_nodes = True
+
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
         self.neighbour_label, self.arc = sizes.neighbour_label, sizes.arc
@@ -34,7 +36,7 @@ class Sage(Transition):
             batch.arc_in[:, : self.arc],
         ]
         highest = [segment_max(message, arcs.ptr, arcs.target) for message in messages]
-        result: Tensor = self.output(self.h(state_NS, label_NL, *highest))
+        result: Tensor = self.output(self.h(batch.own(state_NS), batch.own(label_NL), *highest))
         return result
 
     def state_weights(self) -> list[Tensor]:

@@ -19,12 +19,14 @@ class GraphShift:
         self._arcs = arcs
         self._self_loops = self_loops
         self._in_N1 = _inverse_root(arcs.in_degree + int(self_loops), dtype)
-        self._out_N1 = _inverse_root(arcs.source_ptr.diff() + int(self_loops), dtype)
+        self._out_N1 = _inverse_root(arcs.out_degree + int(self_loops), dtype)
 
     def __call__(self, values_NH: Tensor) -> Tensor:
         sent_NH = self._out_N1 * values_NH
         summed_NH = sum_neighbours(sent_NH, self._arcs)
-        return self._in_N1 * (summed_NH + sent_NH if self._self_loops else summed_NH)
+        return self._in_N1 * (
+            summed_NH + self._arcs.own(sent_NH) if self._self_loops else summed_NH
+        )
 
     def of_arcs(self, values_AH: Tensor) -> Tensor:
         """(N, H): Σ_u c_uv values_(u,v)"""
