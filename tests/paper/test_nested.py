@@ -13,6 +13,8 @@ import pytest
 from lpgnn_cli.cli import main
 from lpgnn_cli.runfolder import FINISHED, RunFolder, RunRecord
 
+# What says where and how, and not what.
+ELSEWHERE = ["data.root=/somewhere/else", "quiet=true", "threads=1", "hydra.launcher.workers=1"]
 CONFIG = (
     "dataset: {name: MUTAG}\nprotocol: {name: nested}\npropagation: {name: %s, states: free}\n"
     "aggregator: {name: gin}\n"
@@ -38,12 +40,14 @@ def write_sweep(
         id=name,
         command="sweep",
         name=name,
-        argv=["sweep", "protocol=nested", f"propagation={name}", "data.root=/somewhere/else"],
+        argv=["sweep", "protocol=nested", f"propagation={name}", *ELSEWHERE],
         version="0",
         started=time.time(),
         state=FINISHED,
         dataset_fingerprint="data",
         split_fingerprint=folds_of,
+        git_commit="abc",
+        versions={"torch": "2"},
     )
     for key, value in record.items():
         setattr(about, key, value)
@@ -75,7 +79,7 @@ def test_each_sweep_has_a_row_and_those_on_the_same_folds_are_tested(
     )
     assert [row["sweep"] for row in rows] == ["elsewhere", "lagrangian", "layers"]
     assert float(rows[1]["mean"]) == pytest.approx(0.85)
-    assert "somewhere" not in rows[1]["command"]
+    assert rows[1]["command"] == "lpgnn sweep protocol=nested propagation=lagrangian"
 
 
 def test_sweeps_are_collected_with_the_runs(
@@ -85,7 +89,9 @@ def test_sweeps_are_collected_with_the_runs(
     expected = report(capsys, "table=nested", "--runs", "--format", "csv")
     assert report(capsys, "collect") == "Collected lagrangian into results.\n"
     (line,) = (tmp_path / "results" / "nested.jsonl").read_text().splitlines()
-    assert json.loads(line)["figures"] == [0.8, 0.9]
+    kept = json.loads(line)
+    assert kept["figures"] == [0.8, 0.9]
+    assert (kept["version"], kept["git_commit"], kept["versions"]) == ("0", "abc", {"torch": "2"})
     assert report(capsys, "table=nested", "--results", "results", "--format", "csv") == expected
     assert "Selected without the test parts" in (tmp_path / "results" / "README.md").read_text()
     assert report(capsys, "collect") == "Nothing new.\n"

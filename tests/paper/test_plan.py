@@ -64,6 +64,9 @@ def test_a_nested_sweep_that_is_there_is_not_planned_again() -> None:
         persistent=(),
         command=shlex.join(["lpgnn", "sweep", *words]),
         started=0.0,
+        version="0",
+        git_commit="",
+        versions={},
         dataset_fingerprint="",
         split_fingerprint="",
     )

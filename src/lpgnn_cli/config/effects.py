@@ -33,6 +33,19 @@ def essence(flat: Mapping[str, V]) -> dict[str, V]:
     }
 
 
+def essential_words(words: Iterable[str]) -> list[str]:
+    """The words of a command that results depend on: with these it can be repeated elsewhere."""
+    without = presentation() | {"hydra"}
+
+    def counts(word: str) -> bool:
+        key, is_setting, value = word.partition("=")
+        # `hydra` of `hydra/launcher`, `optim` of `+optim`.
+        bare = key.lstrip("+~").partition("/")[0]
+        return not is_setting or not (is_within(bare, without) or _is_usual(key, value))
+
+    return [word for word in words if counts(word)]
+
+
 def _is_usual(key: str, value: object) -> bool:
     """One thread, said or unsaid: runs of before the number of threads was one of the settings that
     count are the same."""

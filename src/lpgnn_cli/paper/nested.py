@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.config.effects import essential_words
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import csv_text, metric_mean_std, p_text, signed
 from lpgnn_cli.metrics import in_per_cent
@@ -55,6 +56,9 @@ class NestedSweep:
     persistent: tuple[float, ...]
     command: str
     started: float
+    version: str
+    git_commit: str | None
+    versions: dict[str, str]
     dataset_fingerprint: str
     split_fingerprint: str
 
@@ -202,9 +206,8 @@ def _read(folder: RunFolder) -> NestedSweep | None:
             return None
         metric = next(name for name in rows[0] if name.startswith(TEST)).removeprefix(TEST)
         kept = [row[PERSISTENT + metric] for row in rows]
-        words = [word for word in record.argv if not word.startswith(("tracking", "data.root"))]
         return NestedSweep(
-            name=record.name,
+            name=_name(config) or record.name,
             dataset=config["dataset.name"],
             model=_model(config),
             metric=metric,
@@ -213,13 +216,22 @@ def _read(folder: RunFolder) -> NestedSweep | None:
             figures=tuple(float(row[TEST + metric]) for row in rows),
             inner=tuple(float(row[INNER + metric]) for row in rows),
             persistent=tuple(map(float, kept)) if all(kept) else (),
-            command=shlex.join(["lpgnn", *words]),
+            command=shlex.join(["lpgnn", *essential_words(record.argv)]),
             started=record.started,
+            version=record.version,
+            git_commit=record.git_commit,
+            versions=record.versions,
             dataset_fingerprint=record.dataset_fingerprint,
             split_fingerprint=record.split_fingerprint,
         )
     except (OSError, ValueError, KeyError, StopIteration):
         return None
+
+
+def _name(config: dict[str, str]) -> str:
+    """What all jobs of a preset are called, such as fair_gin."""
+    name = config.get("name", "null")
+    return "" if name == "null" else name
 
 
 def _model(config: dict[str, str]) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 
 from lpgnn_cli.atomic import write_atomically
-from lpgnn_cli.config.effects import is_within, presentation
+from lpgnn_cli.config.effects import essential_words
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
@@ -171,13 +171,11 @@ def _shrink(path: Path) -> None:
 def _to_plain(run: PresetRun) -> dict[str, Any]:
     """What is kept of a run, without what only one machine understands."""
     record = run.record
-    local = {*presentation(), "hydra"}
-    words = [word for word in record.argv if not is_within(_key(word), local)]
     names = [field.name for field in fields(UnitScore)]
     return {
         "preset": run.preset.experiment,
         "variant": run.preset.variant,
-        "command": shlex.join(["lpgnn", *words]),
+        "command": shlex.join(["lpgnn", *essential_words(record.argv)]),
         "id": record.id,
         "started": datetime.fromtimestamp(record.started, UTC).isoformat(),
         "version": record.version,
@@ -193,10 +191,6 @@ def _to_plain(run: PresetRun) -> dict[str, Any]:
         "units": {name: [_plain(getattr(unit, name)) for unit in run.units] for name in names},
         "violation": thin(run.violation),
     }
-
-
-def _key(word: str) -> str:
-    return word.partition("=")[0].lstrip("+~").partition("/")[0]
 
 
 def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:

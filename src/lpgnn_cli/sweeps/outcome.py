@@ -44,6 +44,7 @@ def write_results(
         of_job = best.job.run.read_record()
         record.dataset_fingerprint = of_job.dataset_fingerprint
         record.split_fingerprint = of_job.split_fingerprint
+        record.versions = of_job.versions
     summary = summary_of(board)
     run = RunFolder(folder)
     run.write_summary(summary)
