@@ -124,6 +124,7 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
     expected = figures_of(folder / "whole")
     counts: dict[str, int] = {}
     runs = late = 0
+    slowest = 0.0
     while time.monotonic() < until:
         print(json.dumps({"fault": "kills so far", **counts, "runs": runs}), file=sys.stderr)
         root = folder / f"run-{runs}"
@@ -139,7 +140,9 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
                 longest = span if done > before else 1.2 * longest
                 os.killpg(process.pid, number)
                 counts[number.name] = counts.get(number.name, 0) + 1
+                sent = time.monotonic()
                 said = finish(process, patience)
+                slowest = max(slowest, time.monotonic() - sent)
                 if process.returncode not in (0, -number, 128 + number):
                     raise Failure(f"{number.name} gave {process.returncode}: {said}")
                 if process.returncode == 0:
@@ -159,6 +162,7 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
         shutil.rmtree(root)
         runs += 1
     outcome = {"signals": sum(counts.values()), **counts, "too late to stop it": late}
+    outcome["seconds from a signal to the end, at most"] = round(slowest)
     return {**outcome, "runs, all bit-equal": runs}
 
 
