@@ -138,6 +138,7 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
                 done = epochs_done(root)
                 # A machine that has become slower would never get to the end.
                 longest = span if done > before else 1.2 * longest
+                span *= 1.05
                 os.killpg(process.pid, number)
                 counts[number.name] = counts.get(number.name, 0) + 1
                 sent = time.monotonic()
@@ -153,6 +154,8 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
                 said = finish(process, patience)
                 if process.returncode != 0:
                     raise Failure(f"a resumed run ended with {process.returncode}: {said}")
+                # On one that has become faster, every signal would come too late.
+                span *= 0.8
                 break
             found = list(root.glob("train/*/*/run.json"))
             again = [f"resume={found[0].parent}", "quiet=true"] if found else words[1:]
