@@ -18,6 +18,8 @@ from pathlib import Path
 # Long enough for those that only look whether a lock is held.
 LOOK_SECONDS = 1.0
 POLL_SECONDS = 0.02
+# A link is not followed, and a pipe in the place of a lock not waited for.
+_PLAINLY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}
 
 
@@ -28,7 +30,7 @@ class Busy(Exception):
 @contextmanager
 def held(path: Path, wait: float = LOOK_SECONDS) -> Iterator[None]:
     """Hold the lock; `Busy` if another process still has it after `wait` seconds."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _PLAINLY, 0o666)
     try:
         _acquire(descriptor, path, wait)
         yield
@@ -39,7 +41,7 @@ def held(path: Path, wait: float = LOOK_SECONDS) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Whether some process has the lock now."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _PLAINLY)
     except OSError:
         return False
     try:

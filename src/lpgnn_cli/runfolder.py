@@ -230,6 +230,7 @@ class RunFolder:
         folder = cls(Path(path))
         if not folder.record_path.is_file():
             raise UserError(f"{path} is not a run folder: it has no run.json.")
+        _refuse_ways_out(folder.path)
         return folder
 
     @contextmanager
@@ -323,6 +324,18 @@ class RunFolder:
 
     def read_metrics(self, unit: str) -> list[dict[str, float]]:
         return list(iterate_metrics(self.unit(unit) / "metrics.csv"))
+
+
+def _refuse_ways_out(folder: Path) -> None:
+    """A link could have us write elsewhere or send what is there; a pipe would never end."""
+    for parent, children, files in os.walk(folder):
+        for name in (*children, *files):
+            path = Path(parent, name)
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise UserError(
+                    f"{folder} is refused: its {path.relative_to(folder)} is a link, a pipe or a "
+                    "device, and lpgnn writes plain files and folders only."
+                )
 
 
 def _figures_of_0_1(raw: Mapping[str, Any]) -> dict[str, dict[str, float]]:

@@ -93,6 +93,8 @@ def record_from(kind: type[T], raw: Any, origin: Path | str) -> T:
 
 def _read_text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path} is refused: it is not a file.")
         if path.stat().st_size > MAX_BYTES:
             raise UserError(f"{path} is larger than anything that lpgnn writes there.")
         return path.read_text(encoding="utf-8")

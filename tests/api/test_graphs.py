@@ -120,7 +120,7 @@ def test_features_of_the_structure(small: dict[str, Any], make_graphs: MakeGraph
         ({"source": np.arange(24) + 20}, "arcs must join nodes 0 to N - 1"),
         ({"target": np.arange(24.0)}, "target must be a vector of whole numbers"),
         ({"targets": np.arange(5)}, "targets must be one"),
-        ({"features": np.full((24, 1), np.nan)}, "features must be finite"),
+        ({"features": np.full((24, 1), np.nan)}, "features has a value that is no finite number"),
         ({"target_level": "edge"}, "target_level must be graph or node, not edge"),
         ({"features": np.array([[object()]] * 24)}, "is not an npz file of plain arrays"),
     ],

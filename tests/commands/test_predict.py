@@ -331,7 +331,23 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
     far = '{"features": [[0, 1]], "source": [0], "target": [7]}'
     Path("far.jsonl").write_text(f"{good}\n{far}\n")
     Path("deep.jsonl").write_text("[" * 100_000)
+    Path("nan.jsonl").write_text(f"{good}\n{good.replace('1', 'NaN')}\n")
+    no_arcs = np.zeros(0, int)
+    nothing = {"features": np.zeros((0, 2)), "source": no_arcs, "target": no_arcs}
+    changes: dict[str, dict[str, Any]] = {
+        "nothing": {**nothing, "graph_ptr": np.zeros(1, int)},
+        "vector": {"features": np.zeros(())},
+        "complex": {"features": rings(3)["features"].astype(complex)},
+        "text": {"features": rings(3)["features"].astype(str)},
+    }
+    for name, change in changes.items():
+        np.savez(f"{name}.npz", **{**rings(3), **change})
     refusals = {
+        (*new, "dataset.path=nan.jsonl"): "graph 1 cannot be read: features must be finite",
+        (*new, "dataset.path=nothing.npz"): "there is no graph in it",
+        (*new, "dataset.path=vector.npz"): "features must be a matrix, not of shape ()",
+        (*new, "dataset.path=complex.npz"): "features must be numbers, not complex128",
+        (*new, "dataset.path=text.npz"): "features must be numbers, not <U",
         (*new, "dataset.path=empty.jsonl"): "empty.jsonl has no graphs",
         (*new, "dataset.path=torn.jsonl"): "torn.jsonl, line 2 is not a graph in JSON",
         (*new, "dataset.path=far.jsonl"): "graph 1 has an edge to a node that it does not have",

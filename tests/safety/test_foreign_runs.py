@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import tempfile
@@ -22,7 +23,7 @@ from lpgnn_cli.tracking import fetch
 from lpgnn_cli.training.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 from lpgnn_cli.training.scoring import TrainedUnit
 
-from .conftest import KFOLD, SMALL, SOBER, files_in, one_sentence
+from .conftest import KFOLD, SMALL, SOBER, Lpgnn, files_in, one_sentence
 
 SECRET = "hunter2-of-the-environment"
 STEAL = "${oc.env:LPGNN_TEST_SECRET}"
@@ -214,6 +215,40 @@ def test_a_server_does_not_say_what_is_written_where(
     folder, _ = fetch.fetch_run("0" * 32, None)
     assert folder == tmp_path / "fetched"
     assert all(path.is_relative_to(folder) for path in server.written)
+
+
+# What is neither a file nor a folder.
+
+
+@pytest.mark.parametrize("place", ["units", "units/fold-00", ".lock", "units/fold-00/metrics.csv"])
+def test_a_link_out_of_a_run_folder_is_not_followed(
+    place: str, run: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path / "elsewhere" / "there"
+    outside.parent.mkdir()
+    shutil.move(run.path / place, outside)
+    (run.path / place).symlink_to(outside)
+    before = {path: path.stat().st_mtime_ns for path in outside.parent.rglob("*")}
+    for words in (["train", f"resume={run.path}", "epochs=4"], ["eval", f"run={run.path}"]):
+        assert main(words) == 2
+        assert one_sentence(capsys.readouterr().err, about=f"its {place} is a link")
+    assert main(["sync", str(run.path)]) == 2
+    assert {path: path.stat().st_mtime_ns for path in outside.parent.rglob("*")} == before
+
+
+@pytest.mark.parametrize("place", ["run.json", "config.yaml", ".lock", "units/fold-00/last.pt"])
+def test_nobody_waits_for_a_pipe_in_a_run_folder(
+    place: str, run: RunFolder, runs: Path, lpgnn: Lpgnn
+) -> None:
+    runs.mkdir()
+    foreign = Path(shutil.move(run.path, runs / "foreign"))
+    (foreign / place).unlink()
+    os.mkfifo(foreign / place)
+    for words in (["runs"], ["sync", str(foreign)]):
+        process = lpgnn(*words)
+        _, said = process.communicate(timeout=60)
+        assert "Traceback" not in said
+        assert process.returncode == (2 if words[0] == "sync" else 0)
 
 
 # Checkpoints, whole or not at all.

@@ -125,9 +125,10 @@ def test_csv_has_everything(capsys: pytest.CaptureFixture[str]) -> None:
         (["datset=mutag"], "Did you mean dataset"),
         (["cv/accuracy_mean>high"], "not a number"),
         (["mutag"], "no filter"),
+        (["--limit", "-3"], "--limit must be 1 or more, not -3"),
     ],
 )
-def test_wrong_keys_name_the_nearest(
+def test_wrong_words_are_answered_in_a_sentence(
     capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:
     assert main(["runs", *words]) == 2

@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lpgnn_cli.config.effects import essence
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import mean_std
 from lpgnn_cli.metrics import ACCURACY, TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import runs_root
@@ -53,6 +54,8 @@ SHOWN |= {
 
 def main(argv: list[str]) -> int:
     arguments = _parser().parse_args(argv)
+    if arguments.limit is not None and arguments.limit < 1:
+        raise UserError(f"--limit must be 1 or more, not {arguments.limit}.")
     conditions = [Condition.parse(text) for text in arguments.filters]
     unreadable: Sequence[object] = ()
     if arguments.store is None:

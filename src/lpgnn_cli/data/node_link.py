@@ -165,7 +165,10 @@ def _ends(values: Any) -> npt.NDArray[np.int64]:
 def _matrix(rows: Any, what: str) -> npt.NDArray[np.float32]:
     """One row of numbers per node or edge."""
     try:
-        array = np.asarray([list(row) for row in rows], dtype=np.float32)
+        with np.errstate(over="ignore"):  # what 32 bits cannot hold is not finite
+            array = np.asarray([list(row) for row in rows], dtype=np.float32)
     except (ValueError, TypeError):
         raise ValueError(f"{what} must be rows of numbers of one length") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite numbers")
     return array.reshape(len(array), -1)

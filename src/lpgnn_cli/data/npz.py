@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib import format as npy
 
 from lpgnn_cli.data.rows import Rows, rows_of_bytes
@@ -84,6 +85,19 @@ def _rows(file: IO[bytes], member: zipfile.ZipInfo) -> Rows | None:
         return None
     empty = np.zeros((0, *shape[1:]), dtype)
     return Rows(rows_of_bytes(file, empty), empty)
+
+
+def as_matrix(array: Any, name: str) -> npt.NDArray[np.float32]:
+    """One row of finite numbers per node or arc; anything else is a ValueError."""
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be a matrix, not of shape {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be numbers, not {array.dtype}")
+    with np.errstate(over="ignore"):  # what 32 bits cannot hold is not finite
+        matrix: npt.NDArray[np.float32] = array.astype(np.float32)
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} has a value that is no finite number")
+    return matrix
 
 
 def _header(file: IO[bytes], member: zipfile.ZipInfo) -> tuple[tuple[int, ...], bool, Any]:

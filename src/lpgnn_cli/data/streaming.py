@@ -24,7 +24,7 @@ from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.datasets.tu_format import dataset_from_tables
 from lpgnn_cli.data.node_link import JSON_LINES, from_node_link, read_lines
-from lpgnn_cli.data.npz import opened_npz
+from lpgnn_cli.data.npz import as_matrix, opened_npz
 from lpgnn_cli.data.rows import Rows, Table, lines_of_numbers
 from lpgnn_cli.data.tu import TuTables, as_single
 from lpgnn_cli.data.vocabulary import Vocabulary
@@ -124,13 +124,13 @@ class _Npz(_Source):
 
     def dataset(self, piece: Piece) -> Dataset:
         (features,) = piece.of_nodes.values()
-        labels = next(iter(piece.of_arcs.values()), np.zeros((len(piece.source), 0)))
+        labels = next(iter(piece.of_arcs.values()), np.zeros((len(piece.source), 0), np.float32))
         try:
             batch = GraphBatch.from_arcs(
-                features=torch.from_numpy(features.astype(np.float32)),
+                features=torch.from_numpy(as_matrix(features, "features")),
                 source=torch.from_numpy(piece.source),
                 target=torch.from_numpy(piece.target),
-                arc_labels=torch.from_numpy(labels.astype(np.float32)),
+                arc_labels=torch.from_numpy(as_matrix(labels, "arc_labels")),
                 graph_ptr=torch.from_numpy(piece.graph_ptr),
                 **without_targets(len(piece.graph_ptr) - 1),
             )

@@ -20,7 +20,7 @@ def find_run(run: str, tracking_uri: str | None) -> RunFolder:
         return RunFolder.open(path)
     if MLFLOW_ID.fullmatch(run):
         return RunFolder.open(fetch_run(run, tracking_uri, checkpoints=False)[0])
-    return RunFolder(find_named(run))
+    return RunFolder.open(find_named(run))
 
 
 def find_named(run: str) -> Path:

@@ -39,10 +39,10 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read back what `save_checkpoint` wrote, all of it or nothing; nothing in it is executed."""
+    if not path.is_file():
+        raise UserError(f"{path} {'is not a file' if path.exists() else 'does not exist'}.")
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
     signed = data[-_COMMENT - 2 :] == _LENGTH + _digest(data[: -_COMMENT - 2])

@@ -34,7 +34,7 @@ from lpgnn_cli.data.features import (
 )
 from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.node_link import JSON_LINES
-from lpgnn_cli.data.npz import Arrays, read_npz
+from lpgnn_cli.data.npz import Arrays, as_matrix, read_npz
 from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
@@ -153,14 +153,16 @@ def encode(
 def _batch(arrays: Arrays) -> GraphBatch:
     graph_ptr = _integers(arrays, "graph_ptr")
     num_graphs = graph_ptr.numel() - 1
+    if num_graphs < 1:
+        raise ValueError("there is no graph in it")
     known = TARGETS in arrays
     source = _integers(arrays, "source")
     labels = arrays.get("arc_labels")
     return GraphBatch.from_arcs(
-        features=_numbers(arrays["features"]),
+        features=torch.from_numpy(as_matrix(arrays["features"], "features")),
         source=source,
         target=_integers(arrays, "target"),
-        arc_labels=torch.zeros(source.numel(), 0) if labels is None else _numbers(labels),
+        arc_labels=None if labels is None else torch.from_numpy(as_matrix(labels, "arc_labels")),
         graph_ptr=graph_ptr,
         **(_targets(arrays, num_graphs) if known else without_targets(num_graphs)),
     )
@@ -189,7 +191,3 @@ def _integers(arrays: Arrays, name: str) -> Tensor:
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise ValueError(f"{name} must be a vector of whole numbers")
     return torch.from_numpy(array.astype(np.int64))
-
-
-def _numbers(array: Any) -> Tensor:
-    return torch.from_numpy(np.asarray(array).astype(np.float32))

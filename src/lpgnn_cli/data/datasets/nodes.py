@@ -21,7 +21,7 @@ from lpgnn_cli.data.dataset import Dataset, Request, dataset
 from lpgnn_cli.data.datasets.graphs import encode, with_known_classes
 from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.node_files import PUBLISHED, check_published, find_file
-from lpgnn_cli.data.npz import Arrays, read_npz
+from lpgnn_cli.data.npz import Arrays, as_matrix, read_npz
 from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
@@ -63,16 +63,12 @@ def read_nodes(
 
 
 def _batch(arrays: Arrays, directed: bool) -> GraphBatch:
-    features = arrays["node_features"]
-    _require(features.ndim == 2, f"node_features must be a matrix, not of shape {features.shape}")
-    _require(features.dtype.kind in "fiub", f"node_features must be numbers, not {features.dtype}")
-    nodes = features.shape[0]
+    features = as_matrix(arrays["node_features"], "node_features")
+    nodes = len(features)
     _require(nodes > 0, "node_features has no row, so there is no node")
-    values = features.astype(np.float32)
-    _require(bool(np.isfinite(values).all()), "node_features has a value that is no finite number")
     arcs = _arcs(arrays["edges"], nodes, directed)
     return GraphBatch.from_arcs(
-        features=torch.from_numpy(values),
+        features=torch.from_numpy(features),
         source=torch.from_numpy(arcs[:, 0].copy()),
         target=torch.from_numpy(arcs[:, 1].copy()),
         graph_ptr=torch.tensor([0, nodes]),
