@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def die_in_a_message(send):
 
 def environment_of(name, send):
     return os.environ.get(name), os.getcwd()
+
+def page_faults(blocks, send):
+    import resource
+    for _ in range(3): bytearray(40_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(blocks): bytearray(40_000_000)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 def raises(send):
     raise RuntimeError("a mistake in the task")
@@ -132,6 +140,14 @@ def test_workers_have_the_surroundings_of_now(
     monkeypatch.delenv("LPGNN_RUNS")
     (event,) = run(partial(tasks.environment_of, "LPGNN_RUNS"))
     assert event == Returned(0, (None, str(tmp_path / "second")))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone is told")
+def test_workers_use_freed_memory_again(tasks: ModuleType) -> None:
+    (event,) = run(partial(tasks.page_faults, 20))
+    assert isinstance(event, Returned)
+    # 40 MB are about 9,800 pages, faulted in again by each of the 20 blocks if nobody tells.
+    assert event.result < 2_000
 
 
 def test_interrupted_workers_save_and_return(tasks: ModuleType, tmp_path: Path) -> None:

@@ -79,6 +79,21 @@ def test_a_subset_is_those_graphs_loaded_separately(batch: GraphBatch, data: st.
 
 
 @PROPERTY
+@given(graphs(), st.integers(1, 6))
+def test_spans_are_the_graphs_side_by_side(batch: GraphBatch, size: int) -> None:
+    batch.spectral_norm.square_()  # known to the whole: what a span has is taken from there
+    indices = torch.arange(batch.num_graphs).split(size)
+    for span, chosen in zip(batch.spans(size), indices, strict=True):
+        span.validate()
+        expected = batch.subset(chosen)
+        assert_same(span, expected)
+        for name in ("graph_of_node", "degree", "divisor", "spectral_norm", "inverse_norm"):
+            assert torch.equal(getattr(span, name), getattr(expected, name)), name
+        for name in ("target_by_source", "in_degree", "out_degree"):
+            assert torch.equal(getattr(span.arcs, name), getattr(expected.arcs, name)), name
+
+
+@PROPERTY
 @given(graphs(level="node"), st.data())
 def test_permuting_nodes_changes_nothing_but_order(batch: GraphBatch, data: st.DataObject) -> None:
     moved = torch.arange(batch.num_nodes)

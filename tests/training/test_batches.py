@@ -134,6 +134,11 @@ def test_scored_nodes_of_a_batch_are_those_of_its_graphs(make_batch: MakeBatch) 
     assert some.scored is not None
     assert some.scored.tolist() == [1, 3], "node 8 is the second of graph 2, node 1 that of graph 0"
     assert torch.equal(some.targets, batch.targets[[8, 1]])
+    first, second = part.spans(2)
+    assert first.scored is not None
+    assert second.scored is not None
+    assert (first.scored.tolist(), second.scored.tolist()) == ([1, 4], [1])
+    assert torch.equal(second.targets, batch.targets[[8]])
 
 
 @pytest.mark.parametrize(

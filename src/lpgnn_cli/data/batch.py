@@ -6,9 +6,10 @@ Shape suffixes: N nodes, A arcs, G graphs, F features, D arc labels.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise, starmap
 from typing import Literal
 
 import torch
@@ -223,37 +224,66 @@ class GraphBatch:
         # Arcs are sorted by target and stay inside a graph: those of a graph lie side by side.
         first_arc = self.arcs.ptr[self.graph_ptr]
         arcs = ranges(first_arc[graphs], first_arc[graphs + 1])
-        sizes = self.graph_ptr[graphs + 1] - self.graph_ptr[graphs]
-        graph_ptr = self.graph_ptr.new_zeros(graphs.numel() + 1)
-        graph_ptr[1:] = sizes.cumsum(0)
+        graph_ptr = _after_each(self.graph_ptr.diff()[graphs])
         arc_counts = first_arc[graphs + 1] - first_arc[graphs]
         node_shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
-        # So they do sorted by source, and mini-batches need not sort them again in every step.
+        # So they do sorted by source, and need not be sorted again.
         arc_shift = arc_counts.cumsum(0) - arc_counts - first_arc[graphs]
         part = GraphBatch(
-            features=self.features[nodes],
+            features=self.features.index_select(0, nodes),
             arcs=Arcs(
-                source=self.arcs.source[arcs] + node_shift,
-                target=self.arcs.target[arcs] + node_shift,
-                ptr=_after_each(self.arcs.ptr.diff()[nodes]),
-                by_source=self.arcs.by_source[arcs]
+                source=self.arcs.source.index_select(0, arcs) + node_shift,
+                target=self.arcs.target.index_select(0, arcs) + node_shift,
+                ptr=_after_each(self.arcs.in_degree.index_select(0, nodes)),
+                by_source=self.arcs.by_source.index_select(0, arcs)
                 + torch.repeat_interleave(arc_shift, arc_counts),
-                source_ptr=_after_each(self.arcs.source_ptr.diff()[nodes]),
+                source_ptr=_after_each(self.arcs.out_degree.index_select(0, nodes)),
             ),
+            arc_in=self.arc_in.index_select(0, arcs),
+            arc_out=self.arc_out.index_select(0, arcs),
+            graph_ptr=graph_ptr,
+            targets=self.targets.index_select(0, graphs if self.target_level == "graph" else nodes),
+            target_level=self.target_level,
+            num_classes=self.num_classes,
+        )
+        # Known already, and an epoch of mini-batches would look for them again.
+        features, labels = self.distinct_features, self.distinct_arc_labels
+        vars(part)["distinct_features"] = features and features.take(nodes)
+        vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
+        if "spectral_norm" in vars(self):
+            vars(part)["spectral_norm"] = self.spectral_norm[graphs]
+        return part
+
+    def spans(self, size: int) -> Iterator[GraphBatch]:
+        """So many graphs that lie side by side after others: views, with numbers of their own."""
+        bounds = [*range(0, self.num_graphs, size), self.num_graphs]
+        nodes = self.graph_ptr[bounds]
+        node_bounds, arc_bounds = nodes.tolist(), self.arcs.ptr[nodes].tolist()
+        for graphs, rows, arcs in zip(
+            *(starmap(slice, pairwise(b)) for b in (bounds, node_bounds, arc_bounds)), strict=True
+        ):
+            yield self._span(graphs, rows, arcs)
+
+    def _span(self, graphs: slice, nodes: slice, arcs: slice) -> GraphBatch:
+        span = GraphBatch(
+            features=self.features[nodes],
+            arcs=self.arcs.span(nodes, arcs),
             arc_in=self.arc_in[arcs],
             arc_out=self.arc_out[arcs],
-            graph_ptr=graph_ptr,
+            graph_ptr=self.graph_ptr[graphs.start : graphs.stop + 1] - nodes.start,
             targets=self.targets[graphs if self.target_level == "graph" else nodes],
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
-        # Known already, and mini-batches would look for them again in every step.
         features, labels = self.distinct_features, self.distinct_arc_labels
-        vars(part)["distinct_features"] = features and features.take(nodes)
-        vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
-        if "spectral_norm" in self.__dict__:  # a mini-batch need not work it out again
-            part.__dict__["spectral_norm"] = self.spectral_norm[graphs]
-        return part
+        vars(span)["distinct_features"] = features and features.take(nodes)
+        vars(span)["distinct_arc_labels"] = labels and labels.take(arcs)
+        vars(span)["graph_of_node"] = self.graph_of_node[nodes] - graphs.start
+        vars(span)["degree"], vars(span)["divisor"] = self.degree[nodes], self.divisor[nodes]
+        if "spectral_norm" in vars(self):
+            vars(span)["spectral_norm"] = self.spectral_norm[graphs]
+            vars(span)["inverse_norm"] = self.inverse_norm[nodes]
+        return span
 
     def to(self, device: torch.device | str) -> GraphBatch:
         return replace(
@@ -290,6 +320,8 @@ class GraphBatch:
         assert features.shape[0] == self.num_nodes, "one row of features per node"
         changed = replace(self, features=features)
         vars(changed)["distinct_arc_labels"] = self.distinct_arc_labels
+        if "spectral_norm" in vars(self):
+            vars(changed)["spectral_norm"] = self.spectral_norm
         return changed
 
     def with_targets(self, targets: Tensor, level: TargetLevel, num_classes: int) -> GraphBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -44,14 +45,25 @@ class Part:
         scored = counts[self.batch.nodes_of(graphs)].nonzero().squeeze(1)
         return replace(self, batch=batch, scored=scored)
 
+    def spans(self, size: int) -> Iterator[Part]:
+        """So many graphs that lie side by side after others."""
+        first = 0
+        for batch in self.batch.spans(size):
+            last = first + batch.num_nodes
+            yield replace(self, batch=batch, scored=self._scored_between(first, last))
+            first = last
+
+    def _scored_between(self, first: int, stop: int) -> Tensor | None:
+        """The nodes of a range that are scored, counted from its start."""
+        if self.scored is None:
+            return None
+        bounds = torch.tensor([first, stop], device=self._ordered.device)
+        begin, end = torch.searchsorted(self._ordered, bounds).tolist()
+        return self._ordered[begin:end] - first
+
     def within(self, block: Block) -> Part:
         """The piece of it that lies in a block of its batch."""
-        if self.scored is None:
-            return replace(self, batch=block, out_of=self.weight)
-        ordered = self._ordered
-        bounds = torch.tensor([block.first, block.stop], device=ordered.device)
-        first, stop = torch.searchsorted(ordered, bounds).tolist()
-        inside = ordered[first:stop] - block.first
+        inside = self._scored_between(block.first, block.stop)
         return replace(self, batch=block, scored=inside, out_of=self.weight)
 
     @cached_property

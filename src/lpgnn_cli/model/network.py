@@ -96,13 +96,6 @@ class Network(nn.Module):
         """Whether evaluation goes by statistics of the training graphs."""
         return any(isinstance(module, BatchNorm) for module in self._everything)
 
-    @cached_property
-    def transits_at_random(self) -> bool:
-        """Whether something is dropped on the way to f_a(x)."""
-        ways = (self.transitions, self.outputs, self.norms)
-        modules = [module for way in ways for module in way.modules()]
-        return any(isinstance(module, nn.Dropout) and module.p > 0 for module in modules)
-
     def train(self, mode: bool = True) -> Self:
         """As torch has it; on small data, its walk through the modules was a sixth of an epoch."""
         for module in self._everything:

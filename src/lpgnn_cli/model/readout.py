@@ -68,5 +68,5 @@ class Readout(nn.Module):
         read_NR = self.nodes(self.norm(read_NR))
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr, batch.graph_of_node)
-        scaled: Tensor = self.dropout(self.scale * read_NR)
+        scaled: Tensor = self.dropout(read_NR if self.scale == 1 else self.scale * read_NR)
         return self.mlp(scaled) if self.config.learnt else scaled

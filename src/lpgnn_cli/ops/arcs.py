@@ -97,6 +97,21 @@ class Arcs:
         """Where `Neighbourhood.of` keeps what it worked out, by number of hops."""
         return {}
 
+    def span(self, nodes: slice, arcs: slice) -> Arcs:
+        """Nodes side by side and the arcs among them, where these are all there are."""
+        pointers = slice(nodes.start, nodes.stop + 1)
+        span = Arcs(
+            source=self.source[arcs] - nodes.start,
+            target=self.target[arcs] - nodes.start,
+            ptr=self.ptr[pointers] - arcs.start,
+            by_source=self.by_source[arcs] - arcs.start,
+            source_ptr=self.source_ptr[pointers] - arcs.start,
+        )
+        vars(span)["target_by_source"] = self.target_by_source[arcs] - nodes.start
+        vars(span)["in_degree"] = self.in_degree[nodes]
+        vars(span)["out_degree"] = self.out_degree[nodes]
+        return span
+
     def to(self, device: torch.device | str) -> Arcs:
         return Arcs(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})
 
@@ -127,9 +142,12 @@ def _transposed(
 
 
 def _blocks(ptr: Tensor) -> list[int]:
-    work = ptr + torch.arange(ptr.numel(), device=ptr.device)
-    total = int(work[-1])
+    nodes = ptr.numel() - 1
+    total = int(ptr[-1]) + nodes
     pieces = max(1, total // BLOCK)
+    if pieces == 1:
+        return [0, nodes]
+    work = ptr + torch.arange(ptr.numel(), device=ptr.device)
     shares = torch.arange(1, pieces, device=ptr.device) * total // pieces
     inner: list[int] = torch.unique(torch.searchsorted(work, shares)).tolist()
-    return [0, *(bound for bound in inner if 0 < bound < ptr.numel() - 1), ptr.numel() - 1]
+    return [0, *(bound for bound in inner if 0 < bound < nodes), nodes]

@@ -50,7 +50,8 @@ class DistinctRows:
 
     def take(self, rows: Tensor | slice) -> DistinctRows:
         """Some rows of the matrix."""
-        return DistinctRows(self.rows, self.kind[rows])
+        taken = self.kind[rows] if isinstance(rows, slice) else self.kind.index_select(0, rows)
+        return DistinctRows(self.rows, taken)
 
     def gather(self, values_KH: Tensor) -> Tensor:
         """(N, H): every row gets the values of its kind."""

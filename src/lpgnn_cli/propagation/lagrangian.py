@@ -19,9 +19,7 @@ from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import MULTIPLIER_NORM
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
-from lpgnn_cli.model.mlp import taking_statistics
 from lpgnn_cli.model.network import Network
-from lpgnn_cli.propagation.ahead import PassAhead
 from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Pullback, Step, propagation
 from lpgnn_cli.propagation.inference import Follower, inference_rule
 from lpgnn_cli.propagation.influence import through_fixed_point
@@ -69,7 +67,6 @@ class Lagrangian(Propagation):
         super().__init__(network, config, sets)
         assert isinstance(config.propagation, LagrangianConfig)
         self.settings = config.propagation
-        self.ahead: PassAhead | None = None
         self.hands_up_transition = self.settings.hand_up == "transition"
         self.training: dict[str, Variables] = {}
         self.followers: dict[str, Follower] = {}
@@ -112,26 +109,6 @@ class Lagrangian(Propagation):
             anew = torch.rand(batch.num_graphs, device=anew.device) < self.settings.restart
             self.variables.states.zero(anew[batch.graph_of_node])
         return anew
-
-    def take_statistics(self, batch: GraphBatch) -> None:
-        """A step on all graphs at once begins with this very pass, unless it drops at random."""
-        at_once = self.persistent and self.config.optim.batch_graphs is None
-        if not (at_once and self.network.has_statistics) or self.network.transits_at_random:
-            super().take_statistics(batch)
-            return
-        x = self.variables.states.values
-        with taking_statistics(self.network):
-            transits = self.transit(x, batch)
-            with torch.no_grad():
-                self.network.read(x, transits, batch)
-        self.ahead = PassAhead.of(transits, batch, [*x, *self.network.weights])
-
-    def transit_to_train(self, x: Sequence[Tensor], batch: GraphBatch) -> list[Tensor]:
-        """f_a(x) at the training states: what has been computed ahead, if it still holds."""
-        ahead, self.ahead = self.ahead, None
-        if ahead is not None and ahead.holds(batch, [*x, *self.network.weights]):
-            return ahead.transits
-        return self.transit(x, batch)
 
     def infer(
         self, batch: GraphBatch, inference: InferenceConfig
@@ -226,7 +203,7 @@ class Gradient(Lagrangian):
         with self.variables.of(graphs) as now:
             x, multipliers = now.states.values, now.multipliers.values
 
-            transits = self.transit_to_train(x, batch)
+            transits = self.transit(x, batch)
             residual = residuals(x, transits)
             scores = self.network.read(x, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)

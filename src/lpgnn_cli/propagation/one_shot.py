@@ -43,7 +43,7 @@ class OneShot(Lagrangian):
         with self.variables.of(graphs) as now:
             x = now.states.values
 
-            transits = self.transit_to_train(x, batch)
+            transits = self.transit(x, batch)
             residual = residuals(x, transits)
             scores = self.network.read(x, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)

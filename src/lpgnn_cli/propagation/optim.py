@@ -13,7 +13,7 @@ from lpgnn_cli.config.training import OptimConfig, SgdConfig
 
 
 def _uncompiled(kind: type[optim.Optimizer]) -> type[optim.Optimizer]:
-    """The same without what torch wraps around it for its compiler and its profiler.
+    """The same without what torch puts around it for its compiler and its profiler.
 
     The wrappers import torch._dynamo, which takes longer than torch itself, and on small data they
     take as long as the step.
@@ -24,11 +24,16 @@ def _uncompiled(kind: type[optim.Optimizer]) -> type[optim.Optimizer]:
         with torch.no_grad():
             inner_step(self)
 
+    def zero_grad(self: optim.Optimizer) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
     # Says that the profiler has had its turn.
     vars(step)["hooked"] = True
-    wrapped = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
+    wrapped = ("add_param_group", "load_state_dict", "state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
-    return type(kind.__name__, (kind,), {"step": step, **methods})
+    return type(kind.__name__, (kind,), {"step": step, "zero_grad": zero_grad, **methods})
 
 
 OPTIMISERS: dict[str, type[optim.Optimizer]] = {

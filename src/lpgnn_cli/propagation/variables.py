@@ -48,7 +48,7 @@ class Player:
     def take(self, rows: Rows) -> Player:
         """Some rows, with their own rows of what the optimiser remembers; a copy, but a range of
         rows is itself what is taken."""
-        taken = Player([value[rows] for value in self.values], self.make_optimiser)
+        taken = Player([_rows(value.detach(), rows) for value in self.values], self.make_optimiser)
         if self.optimiser is None or taken.optimiser is None:
             return taken
         (mine,), (group,) = self.optimiser.param_groups, taken.optimiser.param_groups
@@ -61,7 +61,7 @@ class Player:
     def put_back(self, rows: Rows, taken: Player) -> None:
         with torch.no_grad():
             for whole, part in zip(self.values, taken.values, strict=True):
-                whole[rows] = part
+                _put(whole, rows, part)
                 if self.optimiser is not None and taken.optimiser is not None:
                     memories = self.optimiser.state[whole]
                     for key, memory in taken.optimiser.state[part].items():
@@ -73,7 +73,7 @@ class Player:
         if not isinstance(whole, Tensor) or whole.dim() == 0:
             # Rows that have never been taken start as an optimiser does: at zero.
             whole = self.zeros(memory, (size, *memory.shape[1:]))
-        whole[rows] = memory
+        _put(whole, rows, memory)
         return whole
 
     @torch.no_grad()
@@ -109,13 +109,27 @@ class Player:
             mine.copy_(value)
 
 
+def _rows(whole: Tensor, rows: Rows) -> Tensor:
+    # Indexing by brackets takes ten times as long for the few rows of a mini-batch.
+    return whole[rows] if isinstance(rows, slice) else whole.index_select(0, rows)
+
+
+def _put(whole: Tensor, rows: Rows, part: Tensor) -> None:
+    if isinstance(rows, slice):
+        whole[rows] = part
+    elif part.dim() == 0:
+        whole.index_fill_(0, rows, part)
+    else:
+        whole.index_copy_(0, rows, part)
+
+
 def _taken(memory: Any, rows: Rows) -> Any:
     """Moments have a row per node. So do counts of steps, which an optimiser wants as one number:
     graphs that are taken together have been taken equally often."""
     if not isinstance(memory, Tensor) or memory.dim() == 0:
         return memory
     if memory.dim() > 1:
-        return memory[rows]
+        return _rows(memory, rows)
     return memory[rows.start if isinstance(rows, slice) else rows[0]].clone()
 
 

@@ -18,31 +18,18 @@ class TransitionCounter:
 
     def __init__(self, network: Network) -> None:
         self.nodes = 0
-        self.looking_ahead = False
         self.forward = self.backward = 0.0
-        # Rows that went through in passes that were made ahead.
-        self.ahead = 0
         for transition in network.transitions:
             transition.register_forward_hook(self._passed)
 
     @contextmanager
     def counting(self, nodes: int) -> Iterator[TransitionCounter]:
         """Inside, a pass through so many nodes counts as one."""
-        self.nodes, self.forward, self.backward = nodes, self.ahead / nodes, 0.0
-        self.ahead = 0
+        self.nodes, self.forward, self.backward = nodes, 0.0, 0.0
         try:
             yield self
         finally:
             self.nodes = 0
-
-    @contextmanager
-    def counting_ahead(self) -> Iterator[None]:
-        """Inside, a pass that can be gone back through belongs to what is counted next."""
-        self.looking_ahead = True
-        try:
-            yield
-        finally:
-            self.looking_ahead = False
 
     def metrics(self) -> dict[str, float]:
         return {
@@ -52,12 +39,9 @@ class TransitionCounter:
 
     def _passed(self, _module: object, _inputs: Any, output: Tensor) -> None:
         rows = output.shape[0]
-        if self.nodes:
-            self.forward += rows / self.nodes
-        elif self.looking_ahead and output.requires_grad:
-            self.ahead += rows
-        else:
+        if not self.nodes:
             return
+        self.forward += rows / self.nodes
 
         def returned(_gradient: Tensor) -> None:
             if self.nodes:

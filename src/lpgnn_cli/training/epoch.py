@@ -60,6 +60,7 @@ def _pieces(
     if batch_graphs is None or batch_graphs >= count:
         yield part, None
         return
-    for graphs in torch.randperm(count, generator=order).split(batch_graphs):
-        placed = graphs.to(part.batch.graph_ptr.device)
-        yield part.subset(placed), placed
+    graphs = torch.randperm(count, generator=order).to(part.batch.graph_ptr.device)
+    # All graphs are put in order at once, and batches are ranges of them: thirty operations fewer
+    # for each.
+    yield from zip(part.subset(graphs).spans(batch_graphs), graphs.split(batch_graphs), strict=True)

@@ -239,8 +239,7 @@ class UnitFit:
             metrics = self.progress.metrics | to_floats(trained)
             metrics |= {f"{TRAIN}/{name}": value for name, value in counted.metrics().items()}
             if evaluated:
-                with self.counter.counting_ahead():
-                    self.propagation.take_statistics(part.batch)
+                self.propagation.take_statistics(part.batch)
             for name, part in self.parts.items():
                 if name != "train":
                     self.propagation.follow(name, part.batch)
