@@ -3,7 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# Errors alone are shown. Python compiles what it imports: pip would compile all of it first.
+# Errors alone are shown. Python compiles what it imports: pip would compile all of it first. Where
+# it may not keep that, as containers often have it, every start would take twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 QUIETLY := --disable-pip-version-check install -qq --no-compile
 PIP := $(BIN)/python -m pip $(QUIETLY)
 # torch by its exact version: a range may bring several GB of CUDA packages along.

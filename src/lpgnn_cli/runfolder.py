@@ -29,6 +29,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -331,11 +332,17 @@ def _refuse_ways_out(folder: Path) -> None:
     for parent, children, files in os.walk(folder):
         for name in (*children, *files):
             path = Path(parent, name)
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:  # a writer that is at work has just replaced it
+                continue
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise UserError(
                     f"{folder} is refused: its {path.relative_to(folder)} is a link, a pipe or a "
                     "device, and lpgnn writes plain files and folders only."
                 )
+        # A sweep has links to its jobs, which are runs: each is looked at when it is opened.
+        children[:] = [name for name in children if name != "jobs"]
 
 
 def _figures_of_0_1(raw: Mapping[str, Any]) -> dict[str, dict[str, float]]:

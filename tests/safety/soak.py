@@ -7,7 +7,7 @@
     server   an MLflow server that is killed while runs are sent to it, and started again
     memory   20,000 epochs of one run, whose memory must not grow
 
-`--minutes` is for all of them; kills get what the others leave.
+The first has all of `--minutes`, and the others come one after another beside it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 LPGNN = [sys.executable, "-m", "lpgnn_cli"]
@@ -89,6 +90,13 @@ def finish(process: subprocess.Popen[str], seconds: float) -> str:
     return said
 
 
+def ends_within(process: subprocess.Popen[str], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return process.poll() is not None
+
+
 def only_run(root: Path) -> Path:
     (record,) = root.glob("train/*/*/run.json")
     return record.parent
@@ -119,7 +127,7 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
     words = ["train", *SOBER, *TASK, f"epochs={EPOCHS}"]
     started = time.monotonic()
     finish(start(folder / "whole", *words), 600)
-    # From the start of Python to the end of the run.
+    # From the start of Python to the end of the run, as far as anybody knows.
     span = time.monotonic() - started
     expected = figures_of(folder / "whole")
     counts: dict[str, int] = {}
@@ -132,8 +140,7 @@ def soak_kills(folder: Path, until: float, patience: float, chance: random.Rando
         longest = span
         while True:
             before = epochs_done(root)
-            time.sleep(chance.uniform(0.1, 1.0) * longest)
-            if process.poll() is None:
+            if not ends_within(process, chance.uniform(0.1, 1.0) * longest):
                 number = chance.choice(SIGNALS)
                 done = epochs_done(root)
                 # A machine that has become slower would never get to the end.
@@ -329,26 +336,32 @@ def main() -> int:
     arguments = parser.parse_args()
     hear_signals()
     until = time.monotonic() + 60 * arguments.minutes
-    chance = random.Random(arguments.seed)
+    chance, of_kills = random.Random(arguments.seed), random.Random(arguments.seed)
     folder = Path(tempfile.mkdtemp(prefix="lpgnn-soak-"))
     kinds: dict[str, Callable[[], Outcome]] = {
         "memory": lambda: soak_memory(folder, arguments.epochs),
         "disk": lambda: soak_disk(folder, arguments.full_disks, chance),
         "sweep": lambda: soak_sweep(folder, arguments.jobs, chance),
         "server": lambda: soak_server(folder, arguments.server_kills, chance),
-        "kills": lambda: soak_kills(folder, until, arguments.patience, chance),
+        "kills": lambda: soak_kills(folder, until, arguments.patience, of_kills),
     }
-    failures = 0
+    chosen = arguments.only.split(",")
+
+    def holds(name: str) -> bool:
+        started = time.monotonic()
+        try:
+            outcome = kinds[name]()
+        except (Failure, subprocess.CalledProcessError) as failure:
+            outcome = {"FAILED": str(failure)}
+        seconds = round(time.monotonic() - started)
+        print(json.dumps({"fault": name, **outcome, "seconds": seconds}), flush=True)
+        return "FAILED" not in outcome
+
     try:
-        for name in arguments.only.split(","):
-            started = time.monotonic()
-            try:
-                outcome = kinds[name]()
-            except (Failure, subprocess.CalledProcessError) as failure:
-                failures += 1
-                outcome = {"FAILED": str(failure)}
-            seconds = round(time.monotonic() - started)
-            print(json.dumps({"fault": name, **outcome, "seconds": seconds}), flush=True)
+        with ThreadPoolExecutor(1) as beside:
+            kills = [beside.submit(holds, name) for name in chosen if name == "kills"]
+            others = [holds(name) for name in chosen if name != "kills"]
+            failures = [*others, *(future.result() for future in kills)].count(False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10

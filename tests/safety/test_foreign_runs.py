@@ -236,6 +236,12 @@ def test_a_link_out_of_a_run_folder_is_not_followed(
     assert {path: path.stat().st_mtime_ns for path in outside.parent.rglob("*")} == before
 
 
+def test_a_sweep_keeps_the_links_to_its_jobs(run: RunFolder, tmp_path: Path) -> None:
+    (run.path / "jobs").mkdir()
+    (run.path / "jobs" / "0000-seed=0").symlink_to(tmp_path)
+    assert RunFolder.open(run.path).read_record().units
+
+
 @pytest.mark.parametrize("place", ["run.json", "config.yaml", ".lock", "units/fold-00/last.pt"])
 def test_nobody_waits_for_a_pipe_in_a_run_folder(
     place: str, run: RunFolder, runs: Path, lpgnn: Lpgnn

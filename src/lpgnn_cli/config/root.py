@@ -14,6 +14,7 @@ from multiprocessing import parent_process
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
 
 from lpgnn_cli.config import dataset as d
 from lpgnn_cli.config import model as m
@@ -168,15 +169,24 @@ def schemas() -> dict[str, dict[str, type]]:
 def register() -> None:
     """Make schemas and plug-ins known to Hydra; safe to call again, as options may be added."""
     _complain()
-    store = ConfigStore.instance()
-    store.store(name="_eval", node=EvalConfig)
-    store.store(name="_predict", node=PredictConfig)
-    nodes: dict[str, dict[str, Any]] = {group: dict(found) for group, found in schemas().items()}
+    nodes: dict[str | None, dict[str, Any]] = {
+        None: {"_eval": EvalConfig, "_predict": PredictConfig},
+        **{group: dict(found) for group, found in schemas().items()},
+    }
     for group, options in GROUPS.items():
         nodes[group] |= options.plugin_nodes()
-    for group, by_name in nodes.items():
+    store = ConfigStore.instance()
+    for folder, by_name in nodes.items():
         for name, node in by_name.items():
-            store.store(group=group, name=name, node=node)
+            if not _is_stored(store, folder, name, node):
+                store.store(group=folder, name=name, node=node)
+
+
+def _is_stored(store: ConfigStore, group: str | None, name: str, schema: Any) -> bool:
+    """To store a schema takes Hydra milliseconds, and there are dozens."""
+    known = store.repo if group is None else store.repo.get(group, {})
+    found = known.get(f"{name}.yaml")
+    return found is not None and OmegaConf.get_type(found.node) is schema
 
 
 @cache
