@@ -11,8 +11,8 @@ from lpgnn_cli.data.dataset import Dataset, Request, dataset
 
 CATALOGUE["karate"] = Entry(1, 34, 156, 4, "none", "Zachary 1977")
 
-# Whom each member met, those with a higher number. Written out: to import networkx for it would take
-# longer than a short run.
+# Whom each member met, those with a higher number. Written out: to import networkx for it would
+# take longer than a short run.
 MET = {
     0: (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31),
     1: (2, 3, 7, 13, 17, 19, 21, 30),
