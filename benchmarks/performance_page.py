@@ -10,12 +10,8 @@ from typing import Any
 REPOSITORY = Path(__file__).parent.parent
 STORE = REPOSITORY / "results" / "performance.json"
 PAGE = REPOSITORY / "docs" / "performance.md"
-HEAD = """\
-# Performance
-
-Made by `make bench`; the figures behind it are in `results/performance.json`. Ratios are those of
-one run, in which all that is compared took turns; times are those of one machine.
-"""
+# Above it is what people write; below, what the benchmarks have stored.
+TABLES = "<!-- The rest is made by make bench. -->\n"
 
 
 def store(topic: str, table: dict[str, Any]) -> None:
@@ -24,11 +20,12 @@ def store(topic: str, table: dict[str, Any]) -> None:
     content[topic] = table
     content["machine"] = f"{platform.machine()}, Python {platform.python_version()}"
     STORE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(render(content), encoding="utf-8")
+    written_by_hand, _, _ = PAGE.read_text(encoding="utf-8").partition(TABLES)
+    PAGE.write_text(f"{written_by_hand}{TABLES}\n{render(content)}", encoding="utf-8")
 
 
 def render(content: dict[str, Any]) -> str:
-    sections = [HEAD]
+    sections = []
     for topic in sorted(set(content) - {"machine"}):
         table = content[topic]
         rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]

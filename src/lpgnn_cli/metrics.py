@@ -234,6 +234,10 @@ def std_of(name: str) -> str:
     return f"{name}_std"
 
 
+def is_std(name: str) -> bool:
+    return name.endswith("_std")
+
+
 def find_metric(name: str) -> Metric | None:
     """The metric behind a stored name such as `honest/accuracy_mean` or `inference/gain_max`."""
     last = name.rpartition("/")[2]
@@ -252,4 +256,4 @@ def in_per_cent(name: str) -> bool:
 def larger_is_better(name: str) -> bool:
     """Whether the best value of a stored name is the largest; so of names that nobody knows."""
     metric = find_metric(name)
-    return metric is None or (metric.larger_is_better and not name.endswith("_std"))
+    return metric is None or (metric.larger_is_better and not is_std(name))

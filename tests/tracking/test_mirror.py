@@ -106,6 +106,18 @@ def test_long_curves_go_thinned_with_their_ends_and_extremes(make_trainer: MakeT
     assert mirror_of(trainer.run).send(ended=True) == Sent(metrics=0, artifacts=0)
 
 
+def test_a_single_unit_has_no_spread_to_send(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer(units=1, epochs=3)
+    trainer.train()
+    trainer.finish()
+    mirror_of(trainer.run).send(ended=True)
+
+    parent, _ = stored(trainer.run)
+    assert len(history(parent, "test/accuracy_mean")) == 3
+    assert history(parent, "test/accuracy_std") == []
+    assert parent.data.metrics["cv/accuracy_std"] == 0
+
+
 def test_mean_and_std_of_the_parent_are_those_of_the_units(make_trainer: MakeTrainer) -> None:
     trainer = make_trainer(units=10, epochs=20)
     trainer.train()

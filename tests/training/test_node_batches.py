@@ -18,6 +18,7 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.network import DataShape
 from lpgnn_cli.propagation import Outcome, Propagation, build_propagation
 from lpgnn_cli.propagation.by_blocks import ByBlocks, numbers_that_stay
+from lpgnn_cli.training.counting import TransitionCounter
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.experiment import Experiment
 from lpgnn_cli.training.fit import UnitFit
@@ -466,3 +467,25 @@ def test_transitions_over_several_hops_are_refused(
     config = make_config(*NODES, "optim.batch_nodes=10", f"aggregator={aggregator}")
     with pytest.raises(UserError, match=f"aggregator={aggregator}"):
         make_tasks(config)
+
+
+@pytest.mark.parametrize("blocks", [[], ["optim.batch_nodes=7"]], ids=["whole", "blocks"])
+@pytest.mark.parametrize(
+    ("words", "passes"),
+    [([], 1), (["propagation.supervise_states=false"], 2), ([ONE_SHOT], 1)],
+    ids=["gradient", "unsupervised", "one_shot"],
+)
+def test_an_epoch_goes_back_through_the_transition_once_for_each_seed(
+    words: list[str],
+    passes: int,
+    blocks: list[str],
+    part: Part,
+    make_config: MakeConfig,
+    make_learner: MakeLearner,
+) -> None:
+    config = make_config(*NODES, *words, *blocks)
+    learner = make_learner(config, train=part.batch)
+    counter = TransitionCounter(learner.network)
+    with counter.counting(part.batch.num_nodes) as counted:
+        train_epoch(learner.propagation, 1, part, None, None, config.optim.batch_nodes)
+    assert (counted.forward, counted.backward) == pytest.approx((1, passes))

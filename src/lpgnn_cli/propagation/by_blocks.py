@@ -33,7 +33,12 @@ from lpgnn_cli.propagation.base import Outcome, Step
 from lpgnn_cli.propagation.gain import Gain
 from lpgnn_cli.propagation.lagrangian import Lagrangian, update_rule
 from lpgnn_cli.propagation.one_shot import absolute, gradient, inner, moved, relative
-from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables, step_states
+from lpgnn_cli.propagation.saddle import (
+    constraint_term,
+    differentiate,
+    saddle_variables,
+    step_states,
+)
 from lpgnn_cli.propagation.solvers import (
     PLATEAU,
     SolveStats,
@@ -184,13 +189,10 @@ class GradientByBlocks(ByBlocks):
 
         self.theta.zero_grad()
         taken.zero_grad()
-        # Without a label in it unless that is asked for: x sees the constraints alone.
-        seen = lagrangian if settings.supervise_states else constraints
-        of_states = torch.autograd.grad(seen, x, retain_graph=True)
-        weights = [w for w in self.network.parameters() if w.requires_grad]
-        lagrangian.backward(inputs=[*weights, *multipliers])
-        for total, pull in zip(self.gradients, of_states, strict=True):
-            block.add_to(total, pull)
+        others = [*self.network.weights, *multipliers]
+        differentiate(lagrangian, constraints, x, others, settings.supervise_states)
+        for total, state in zip(self.gradients, x, strict=True):
+            block.add_to(total, gradient(state))
 
         if epoch > settings.warmup:
             self.step_theta_by_share(block)

@@ -23,7 +23,12 @@ from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.base import Build, Outcome, Propagation, Pullback, Step, propagation
 from lpgnn_cli.propagation.inference import Follower, inference_rule
 from lpgnn_cli.propagation.influence import through_fixed_point
-from lpgnn_cli.propagation.saddle import constraint_term, saddle_variables, step_states
+from lpgnn_cli.propagation.saddle import (
+    constraint_term,
+    differentiate,
+    saddle_variables,
+    step_states,
+)
 from lpgnn_cli.propagation.solvers import SolveStats, residuals, solve
 from lpgnn_cli.propagation.variables import Variables
 
@@ -215,14 +220,8 @@ class Gradient(Lagrangian):
             self.theta.zero_grad()
             now.zero_grad()
             objective = lagrangian + self.penalty(x, transits, batch, graphs)
-            if settings.supervise_states:
-                objective.backward()
-            else:
-                # Neither pass computes what belongs to the other: x sees the constraints alone.
-                of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
-                objective.backward(inputs=[*self.network.weights, *multipliers])
-                for state, gradient in zip(x, of_constraints, strict=True):
-                    state.grad = gradient
+            others = [*self.network.weights, *multipliers]
+            differentiate(objective, constraints, x, others, settings.supervise_states)
 
             if epoch > settings.warmup:
                 self.step_theta()

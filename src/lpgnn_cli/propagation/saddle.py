@@ -63,6 +63,28 @@ def saddle_variables(
     )
 
 
+def differentiate(
+    objective: Tensor,
+    constraints: Tensor,
+    x: Sequence[Tensor],
+    others: Sequence[Tensor],
+    supervise_states: bool,
+) -> None:
+    """Leave its gradient in x and in all others (theta, lambda): one backward pass through f_a.
+
+    Where x sees the constraints alone, what goes back through f_a is not the same for both: it is
+    -lambda G' for x, and dloss/df_a - lambda G' for theta. Then there are two passes, and neither
+    computes what belongs to the other.
+    """
+    if supervise_states:
+        objective.backward()
+        return
+    of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
+    objective.backward(inputs=list(others))
+    for state, gradient in zip(x, of_constraints, strict=True):
+        state.grad = gradient
+
+
 def step_states(variables: Variables, config: TrainConfig, nodes: int | None = None) -> None:
     """Let x descend by its gradient, in the way that the config asks for; a mean of constraints
     was one over so many nodes, all of these unless it is said."""

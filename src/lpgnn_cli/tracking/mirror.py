@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lpgnn_cli.metrics import EPOCH, INFERENCE, TIME, WHEN
+from lpgnn_cli.metrics import EPOCH, INFERENCE, TIME, WHEN, is_std
 from lpgnn_cli.runfolder import (
     FINISHED,
     HONEST,
@@ -341,13 +341,18 @@ class _Pass:
             if is_sent(row, self.stride):
                 time = self._time(row, index)
                 for name, value in row.items():
-                    if name not in WHEN:
+                    if name not in WHEN and self._varies(name):
                         yield name, value, time, int(row[EPOCH])
 
     def _end_and_extremes(self, table: GrowingTable) -> Iterator[MetricPoint]:
         for name, index in end_and_extremes(table.rows, self.stride):
             row = table.rows[index]
-            yield name, row[name], self._time(row, index), int(row[EPOCH])
+            if self._varies(name):
+                yield name, row[name], self._time(row, index), int(row[EPOCH])
+
+    def _varies(self, name: str) -> bool:
+        """A single unit has no spread: a third of its points would say 0."""
+        return len(self.record.units) > 1 or not is_std(name)
 
     def _time(self, row: Row, index: int) -> int:
         return round(row[TIME]) if TIME in row else self._time_of_all(index)
