@@ -108,10 +108,10 @@ def test_states_travel_far_at_the_start(aggregator: str) -> None:
         target_level="node",
         num_classes=2,
     )
-    config = compose(
-        "train",
-        ["dataset=karate", "recipe=none", f"aggregator={aggregator}", "propagation.gain=0.95"],
-    )
+    words = ["dataset=karate", "recipe=none", f"aggregator={aggregator}", "propagation.gain=0.95"]
+    # Weights that it learns start anywhere: those for long distances are the identity.
+    words += ["aggregator.mixing=identity"] if aggregator == "diffusion" else []
+    config = compose("train", words)
     torch.manual_seed(0)
     propagation = build_propagation(
         config, DataShape.of(batch), {"train": batch}, like=batch.features
@@ -124,6 +124,32 @@ def test_states_travel_far_at_the_start(aggregator: str) -> None:
     # Weights as torch draws them, shrunk to the same bound, leave less than 1e-10. The taps of
     # `selection` share the bound, and `gin` counts the node itself among its neighbours.
     assert float(pulled[0].norm()) > (1e-8 if aggregator in ("selection", "gin") else 1e-5)
+
+
+def test_at_the_bound_no_gradient_of_diffusion_asks_for_larger_weights() -> None:
+    """Growth would be cut away, and all other weights with it."""
+    config = compose(
+        "train",
+        ["dataset=karate", "recipe=none", "aggregator=diffusion", "propagation.gain=0.95"],
+    )
+    batch = random_graphs(0, directed=False)
+    propagation = build_propagation(
+        config, DataShape.of(batch), {"train": batch}, like=batch.features
+    )
+    stretched(propagation, 1.0)
+    (transition,) = propagation.network.transitions
+    weights = transition.state_weights()
+    before = [weight.detach().clone() for weight in weights]
+    x = [torch.randn_like(x) for x in propagation.network.zero_states(batch)]
+    (transit,) = propagation.transit(x, batch)
+    gradients = torch.autograd.grad(transit.square().sum(), weights)
+    outward = sum(float((w * g).sum()) for w, g in zip(before, gradients, strict=True))
+    sizes = [float(w.norm() * g.norm()) for w, g in zip(before, gradients, strict=True)]
+    assert min(sizes) > 0
+    assert abs(outward) < 1e-9 * sum(sizes)
+    assert propagation.bound is not None
+    propagation.bound.project()
+    assert all(torch.equal(a, b) for a, b in zip(before, weights, strict=True))
 
 
 def exact_gradient(propagation: Propagation, part: Part) -> torch.Tensor:

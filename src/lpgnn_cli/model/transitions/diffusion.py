@@ -22,9 +22,6 @@ from lpgnn_cli.ops import DistinctRows, SparseRows, sum_incoming, sum_neighbours
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
-# Of the weights at the start: equal ones would learn alike.
-NOISE = 0.02
-
 
 @aggregator("diffusion", DiffusionConfig)
 class Diffusion(Transition):
@@ -40,19 +37,28 @@ class Diffusion(Transition):
         self.arc = sizes.arc if sees_neighbours else 0
         columns = [sizes.label, self.neighbour_label, self.arc, self.arc]
         self.label_way = BlockMLP(config, columns, sizes.out, config.bias)
+        self.learns_mixing = config.mixing == "learnt"
         self.from_neighbours_OS = nn.Parameter(torch.eye(sizes.out, sizes.state))
         self.from_itself_OS = nn.Parameter(torch.zeros(sizes.out, sizes.state))
-        self.from_neighbours_OS.requires_grad_(config.mixing == "learnt")
-        self.from_itself_OS.requires_grad_(config.mixing == "learnt" and config.own_state)
+        self.from_neighbours_OS.requires_grad_(self.learns_mixing)
+        self.from_itself_OS.requires_grad_(self.learns_mixing and config.own_state)
+        if self.learns_mixing:
+            # Near the identity all channels would say what all nodes have in common, which swings
+            # with the lag of the states and can put every ReLU to rest.
+            std = (2 * max(1, sizes.state)) ** -0.5
+            nn.init.normal_(self.from_neighbours_OS, std=std)
+            if config.own_state:
+                nn.init.normal_(self.from_itself_OS, std=std)
         self.output = activation(config.output_activation)
         self.slope = LIPSCHITZ.get(config.output_activation, 1.0)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         total_NO = self.config.label_scale * self._of_labels(label_NL, batch)
         if state_NS.shape[1]:
-            total_NO = total_NO + self._shifted(state_NS, batch) @ self.from_neighbours_OS.t()
+            neighbours_OS, own_OS = self._bounded()
+            total_NO = total_NO + self._shifted(state_NS, batch) @ neighbours_OS.t()
             if self.config.own_state:
-                total_NO = total_NO + batch.own(state_NS) @ self.from_itself_OS.t()
+                total_NO = total_NO + batch.own(state_NS) @ own_OS.t()
         result: Tensor = self.output(total_NO)
         return result
 
@@ -103,17 +109,29 @@ class Diffusion(Transition):
         return [self.from_neighbours_OS, self.from_itself_OS]
 
     def state_gain(self) -> Tensor | None:
-        # |N| is at most 1: in the Euclidean norm, or for means in the maximum norm over nodes.
+        return self._gain_of(*self._bounded())
+
+    def project(self) -> None:
+        """Learnt weights have their bound in f_a."""
+        if not self.learns_mixing:
+            super().project()
+
+    def _bounded(self) -> tuple[Tensor, Tensor]:
+        """W_1 and W_2, divided by what their gain exceeds its bound.
+
+        A step that is shrunk afterwards shrinks all that was learnt before. Here the gradient knows
+        of the bound: it turns the weights at the bound, and asks for no growth that is cut away.
+        """
         neighbours, own = self.from_neighbours_OS, self.from_itself_OS
+        if self.gain is None or not self.learns_mixing:
+            return neighbours, own
+        scale = self.gain / self._gain_of(neighbours, own).clamp(min=self.gain)
+        return scale * neighbours, scale * own
+
+    def _gain_of(self, neighbours: Tensor, own: Tensor) -> Tensor:
+        # |N| is at most 1: in the Euclidean norm, or for means in the maximum norm over nodes.
         if self.symmetric:
             # The eigenvalues of N lie between -1 and 1, and |μ W_1 + W_2| is convex in μ.
             ends = [operator_norm(own + neighbours), operator_norm(own - neighbours)]
             return self.slope * torch.stack(ends).max()
         return self.slope * (operator_norm(neighbours) + operator_norm(own))
-
-    def start_near_identity(self) -> None:
-        nn.init.eye_(self.from_neighbours_OS)
-        if self.from_neighbours_OS.requires_grad:
-            noise = torch.randn_like(self.from_neighbours_OS)
-            self.from_neighbours_OS.add_(NOISE * noise)
-        nn.init.zeros_(self.from_itself_OS)
