@@ -341,8 +341,10 @@ def _refuse_ways_out(folder: Path) -> None:
                     f"{folder} is refused: its {path.relative_to(folder)} is a link, a pipe or a "
                     "device, and lpgnn writes plain files and folders only."
                 )
-        # A sweep has links to its jobs, which are runs: each is looked at when it is opened.
-        children[:] = [name for name in children if name != "jobs"]
+        if Path(parent) == folder:
+            # A sweep has links to its jobs, and submitit some of its own; jobs are runs, each of
+            # which is looked at when it is opened.
+            children[:] = [name for name in children if name not in ("jobs", "slurm")]
 
 
 def _figures_of_0_1(raw: Mapping[str, Any]) -> dict[str, dict[str, float]]:

@@ -49,6 +49,13 @@ def test_members_that_come_twice_are_refused(tmp_path: Path) -> None:
         read_files(path, "TINY")
 
 
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "t.zip", ("TINY/ä.txt", ""))
+    path.write_bytes(path.read_bytes().replace("ä".encode(), b"\x8c\x8c"))
+    with pytest.raises(UserError, match="is not a zip file or is damaged"):
+        read_files(path, "TINY")
+
+
 MEASURED = """
 import resource, sys
 from pathlib import Path

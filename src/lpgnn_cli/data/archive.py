@@ -96,7 +96,7 @@ def _opened_zip(path: Path, name: str) -> Iterator[dict[str, IO[bytes]]]:
             wanted = _members(archive, path, name)
             _check_size(wanted.values(), path)
             yield {s: stack.enter_context(archive.open(member)) for s, member in wanted.items()}
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise UserError(
             f"{path} is not a zip file or is damaged: delete it or get it again."
         ) from error

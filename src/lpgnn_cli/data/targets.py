@@ -72,7 +72,7 @@ def as_targets(values: npt.NDArray[Any], name: str) -> tuple[Tensor, int]:
     if values.ndim == 1 and values.dtype.kind in "iu":
         if int(values.min()) < 0:
             raise ValueError(f"{name} has a negative class: they are numbered from 0")
-        if int(values.max()) > MAX_CLASSES:
+        if int(values.max()) >= MAX_CLASSES:
             raise ValueError(f"{name} has the class {values.max()}: there are too many")
         return torch.from_numpy(values.astype(np.int64)), int(values.max()) + 1
     matrix = values.reshape(len(values), -1)

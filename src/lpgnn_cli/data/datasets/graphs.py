@@ -35,7 +35,7 @@ from lpgnn_cli.data.features import (
 from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.node_link import JSON_LINES
 from lpgnn_cli.data.npz import Arrays, as_matrix, read_npz
-from lpgnn_cli.data.targets import as_targets
+from lpgnn_cli.data.targets import MAX_CLASSES, as_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
@@ -171,12 +171,20 @@ def _batch(arrays: Arrays) -> GraphBatch:
 def _targets(arrays: Arrays, num_graphs: int) -> dict[str, Any]:
     targets, num_classes = as_targets(arrays[TARGETS], TARGETS)
     if task_of(targets) == CLASSES:
-        num_classes = int(arrays.get("num_classes", num_classes))
+        num_classes = _named_classes(arrays, num_classes)
     return {
         "targets": targets,
         "target_level": _level(arrays, num_graphs, len(targets)),
         "num_classes": num_classes,
     }
+
+
+def _named_classes(arrays: Arrays, seen: int) -> int:
+    """Of a part of the data, which need not have all classes."""
+    named = np.asarray(arrays.get("num_classes", seen))
+    if named.ndim or named.dtype.kind not in "iu" or not 0 < int(named) <= MAX_CLASSES:
+        raise ValueError(f"num_classes must be one whole number from 1 to {MAX_CLASSES:,}")
+    return int(named)
 
 
 def _level(arrays: Arrays, graphs: int, targets: int) -> TargetLevel:
