@@ -78,8 +78,8 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "csl-flips": ("dataset=csl", "protocol=kfold", "protocol.folds=2", "epochs=6"),
 }
 # Two halves, the second one resumed, against the whole of it; a case of TRAIN, with learning rates
-# that do not depend on how many epochs are planned.
-UNPLANNED = "optim.schedule=step"
+# and evaluations that do not depend on how many epochs are planned.
+UNPLANNED = ("optim.schedule=step", "evaluate_every=1")
 RESUMED = {"mutag": (4, 8), "clique": (10, 25), "gin-layers": (3, 8), "karate-one_shot": (20, 40)}
 EVAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "eval-mutag": ("mutag", ()),
@@ -134,7 +134,7 @@ def train(name: str, root: Path) -> dict[str, str]:
 def whole(name: str, root: Path) -> dict[str, str]:
     """What `resume` must give."""
     folder = root / f"whole-{name}"
-    lpgnn(folder, "train", *TRAIN[name], UNPLANNED, *SOBER)
+    lpgnn(folder, "train", *TRAIN[name], *UNPLANNED, *SOBER)
     return digest(only_run(folder))
 
 
@@ -142,7 +142,7 @@ def resume(name: str, root: Path) -> dict[str, str]:
     """The first half, then the rest from its checkpoint."""
     first, last = RESUMED[name]
     folder = root / f"resumed-{name}"
-    lpgnn(folder, "train", *TRAIN[name], UNPLANNED, f"epochs={first}", *SOBER)
+    lpgnn(folder, "train", *TRAIN[name], *UNPLANNED, f"epochs={first}", *SOBER)
     lpgnn(folder, "train", f"resume={only_run(folder)}", f"epochs={last}")
     return digest(only_run(folder))
 
