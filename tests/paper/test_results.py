@@ -17,6 +17,7 @@ from PIL import Image
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import conf_dir
+from lpgnn_cli.paper.nested import KEPT as SWEEPS
 from lpgnn_cli.paper.presets import departures, preset_settings
 from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.paper.results import RUNS, read_notes, thin, write_results
@@ -62,7 +63,7 @@ def test_committed_settings_are_those_of_the_preset(line: dict[str, Any]) -> Non
 def test_the_committed_tables_say_what_the_committed_runs_hold(tmp_path: Path) -> None:
     results = tmp_path / "results"
     results.mkdir()
-    for name in (RUNS, "notes.yaml"):
+    for name in (RUNS, SWEEPS, "notes.yaml"):
         shutil.copyfile(COMMITTED / name, results / name)
     shutil.copytree(COMMITTED / "figures", results / "figures")
     write_results(results)
