@@ -93,6 +93,35 @@ def test_a_mistake_becomes_one_sentence(overrides: str, sentence: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "multirun"),
+    [(["g=abs_eps"], False), (["g=lin,squared"], True), (["g=abs", "variant=no_adjoint"], False)],
+)
+def test_a_g_without_a_part_in_the_update_rule_is_refused(words: list[str], multirun: bool) -> None:
+    with pytest.raises(UserError, match=r"g=\w+ has no part in propagation.updates=one_shot"):
+        check_overrides(LOADER, "train", ["dataset=cora", *words], multirun)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["g=lin"], ["g=abs_eps", "propagation.updates=gradient"], ["g=abs", "variant=control"]],
+)
+def test_a_g_that_counts_or_belongs_to_a_control_passes(words: list[str]) -> None:
+    check_overrides(LOADER, "train", ["dataset=cora", *words], multirun=False)
+
+
+def test_whole_graphs_follow_the_rule_of_their_aggregator() -> None:
+    usual = compose("train", ["dataset=nci1"])
+    diffusion = compose("train", ["dataset=nci1", "aggregator=diffusion"])
+    own = compose("train", ["dataset=tu", "dataset.name=MINE", "aggregator=diffusion"])
+    assert isinstance(usual.propagation, model.LagrangianConfig)
+    assert usual.propagation.updates == "gradient"
+    assert isinstance(diffusion.propagation, model.LagrangianConfig)
+    assert (diffusion.propagation.updates, diffusion.propagation.gain) == ("one_shot", 0.95)
+    assert own.propagation == diffusion.propagation
+    assert own.aggregator == diffusion.aggregator
+
+
 def test_a_recipe_can_be_left_out() -> None:
     assert compose("train", ["dataset=karate", "recipe=none"]).layers == compose("train").layers
 

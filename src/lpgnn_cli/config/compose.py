@@ -21,6 +21,7 @@ from lpgnn_cli.config.check import check
 from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
+from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig, not_for_users, register
 from lpgnn_cli.config.tracking import MlflowConfig, StoreConfig
 from lpgnn_cli.credentials import keep
@@ -98,7 +99,8 @@ def check_overrides(
 ) -> None:
     """Find every mistake before any work is done; in a multirun, each value that is swept over."""
     if not multirun:
-        to_typed(without_hydra(load(loader, config_name, overrides)))
+        typed = to_typed(without_hydra(load(loader, config_name, overrides)))
+        _check_that_g_counts(typed, overrides)
         return
     master = load(loader, config_name, overrides, multirun=True)
     parsed = [o for o in _parse(loader, overrides) if not o.is_hydra_override()]
@@ -113,7 +115,7 @@ def check_overrides(
             composed = sharing.load_sweep_config(master, job)
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
-        to_typed(without_hydra(composed))
+        _check_that_g_counts(to_typed(without_hydra(composed)), job)
 
 
 def given_keys(words: Sequence[str] | None = None) -> list[str]:
@@ -121,6 +123,19 @@ def given_keys(words: Sequence[str] | None = None) -> list[str]:
     if words is None:
         words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
     return [word.split("=")[0].lstrip("+~") for word in words]
+
+
+def _check_that_g_counts(typed: object, words: Sequence[str]) -> None:
+    """Refuse a G that was asked for by hand where the update rule has none to choose."""
+    propagation = getattr(typed, "propagation", None)
+    if not isinstance(propagation, LagrangianConfig) or propagation.states == "frozen":
+        return
+    asked = [word for word in words if word.startswith("g=") and word != "g=lin"]
+    if asked and not propagation.uses_g:
+        raise UserError(
+            f"{asked[0]} has no part in propagation.updates={propagation.updates}, which follows "
+            "the conditions of G = lin: leave it out, or add propagation.updates=gradient."
+        )
 
 
 def _check_for_users(config_name: str, overrides: Sequence[Override]) -> None:
