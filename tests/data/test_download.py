@@ -17,6 +17,7 @@ import pytest
 
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data import download, load_dataset
+from lpgnn_cli.data.catalogue import CATALOGUE, COLLECTION, TEXTS, ZIPS
 from lpgnn_cli.errors import UserError
 
 # pooch leaves closing the socket of a download that broke off to the garbage collector.
@@ -112,6 +113,25 @@ def test_downloaded_once(
     assert sorted(p.name for p in root.iterdir()) == ["TINY.zip", "TINY.zip.sha256"]
     expected = hashlib.sha256(served.read_bytes()).hexdigest()
     assert (root / "TINY.zip.sha256").read_text() == f"{expected}  TINY.zip\n"
+
+
+def test_a_zip_with_a_pinned_hash(
+    served: Path,
+    root: Path,
+    by_name: Callable[[str], TuConfig],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ZIPS, "TINY", "0" * 64)
+    with pytest.raises(UserError, match=r"is not the published TINY: its sha256 is .* not 0{12}"):
+        load_dataset(by_name("TINY"), str(root), 0)
+    assert list(root.iterdir()) == []
+    monkeypatch.setitem(ZIPS, "TINY", hashlib.sha256(served.read_bytes()).hexdigest())
+    assert load_dataset(by_name("TINY"), str(root), 0).batch.num_graphs == 4
+
+
+def test_every_named_download_is_pinned() -> None:
+    collected = {entry.tu_name for entry in CATALOGUE.values() if entry.source == COLLECTION}
+    assert collected == {*TEXTS, *ZIPS} - {"MUTAG"}
 
 
 def test_the_data_folder_by_default_and_by_variable(
@@ -211,19 +231,15 @@ def test_a_download_that_is_no_dataset_is_not_kept(
 
 
 def test_other_numbers_than_published_are_refused(
-    write_tu: Write,
-    mirror: Mirror,
-    tmp_path: Path,
-    root: Path,
-    by_name: Callable[[str], TuConfig],
+    write_tu: Write, root: Path, by_name: Callable[[str], TuConfig]
 ) -> None:
-    path = write_tu(zipped=True, name="NCI1")
-    path.rename(tmp_path / "server" / "sets" / "NCI1.zip")
+    root.mkdir()
+    path = write_tu(zipped=True, name="NCI1").rename(root / "NCI1.zip")
     with pytest.raises(
         UserError, match=r"NCI1.zip is not the published NCI1: it has 4 graphs, not 4,110"
     ):
         load_dataset(by_name("NCI1"), str(root), 0)
-    assert list(root.iterdir()) == []
+    assert path.is_file()
 
 
 def test_no_network(

@@ -38,12 +38,20 @@ CATALOGUE: dict[str, Entry] = {
 }
 
 
-# `TuFiles.digest` of what the collection publishes, in whichever way it is zipped. Of the others we
-# have no copy that is the collection's own: their counts alone are checked.
+# `TuFiles.digest` of what the collection publishes, in whichever way it is zipped.
 TEXTS = {
     "MUTAG": "0efa25b6da4f7aac4f9650120160a3e58df9778da106a69b8414ce68bda0df0d",
     "ENZYMES": "731f7d0694c1be5cb533fe86e45cc6e6ed532416a8edbf787fce13054a628d4b",
     "PROTEINS": "9c1716c31851d4ff158e22975a23ad0d456ac978044d6b8f87beacbce507757a",
+}
+
+# sha256 of the zips themselves where we have no copy of the collection's own to digest: two public
+# projects pin the same ones.
+ZIPS = {
+    "PTC_MR": "5699a6d9f1bc5b3d71495f09ef50de53fa3e6bb24ead1150da678500229f5237",
+    "NCI1": "10e1458f3bd9224f14e6d7627e74dcfd13e48d376d73935e7bd2900590ef1d82",
+    "IMDB-BINARY": "b291ec8b26d85c70faa2ba0a2433e1f407ed2ef5d0fc072d36b9a95e49a1bb27",
+    "IMDB-MULTI": "a4a302149ebf4c76fa1f0fb108baff89fcbf9d35de306b18f27a8419b9a1a690",
 }
 
 

@@ -26,9 +26,9 @@ def dataset_url(name: str) -> str:
     return f"{(os.environ.get('LPGNN_TU_URL') or COLLECTION).rstrip('/')}/{name}.zip"
 
 
-def download(name: str, folder: Path) -> Path:
+def download(name: str, folder: Path, sha256: str | None = None) -> Path:
     """Fetch NAME.zip of the collection into the folder."""
-    return fetch(dataset_url(name), folder / f"{name}.zip", name)
+    return fetch(dataset_url(name), folder / f"{name}.zip", name, sha256)
 
 
 def fetch(url: str, path: Path, name: str, sha256: str | None = None) -> Path:
@@ -74,7 +74,7 @@ def fetch(url: str, path: Path, name: str, sha256: str | None = None) -> Path:
         discard(path)
         raise UserError(
             f"{url} is not the published {name}: its sha256 is {found[:12]}..., not "
-            f"{sha256[:12]}...; nothing was kept."
+            f"{sha256[:12]}...; nothing was kept. Check the address, or get the file yourself."
         )
     try:
         write_atomically(digest_path(path), f"{found}  {path.name}\n")

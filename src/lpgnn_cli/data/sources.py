@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data.archive import read_files
-from lpgnn_cli.data.catalogue import check_counts, check_texts, is_published
+from lpgnn_cli.data.catalogue import ZIPS, check_counts, check_texts, is_published
 from lpgnn_cli.data.download import check_digest, discard, download
 from lpgnn_cli.data.storage import cache_folder, read_cached, read_embedded
 from lpgnn_cli.data.tu import TuTables
@@ -59,7 +59,7 @@ def find_tables(config: TuConfig, data_root: str | None, *, targets: bool = True
         if is_published(name) or targets:
             return _read_published(path, name)
         return read_cached(read_files(path, name, targets=False))
-    path = download(name, folder)
+    path = download(name, folder, ZIPS.get(name))
     try:
         check_texts(read_files(path, name))
         return _read_published(path, name)
