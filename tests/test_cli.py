@@ -81,7 +81,7 @@ def test_every_listed_command_answers_help(name: str, capsys: pytest.CaptureFixt
         (["train", "lr.thet=1"], "there is no setting lr.thet. Did you mean lr.theta"),
         (
             ["train", "g.eps=0.1"],
-            "g=squared has no setting eps; g=abs_eps, g=lin_eps and g=no",
+            "g=auto has no setting eps; g=abs_eps, g=lin_eps and g=no",
         ),
         (["train", "dataset==x"], "dataset==x cannot be read as a setting: write key=value"),
         (["train", "+"], "+ cannot be read as a setting: write key=value"),
@@ -255,7 +255,15 @@ def test_tab_completes_commands_options_and_settings(monkeypatch: pytest.MonkeyP
     assert command == "train"
     assert option == "dataset=mutag"
     assert setting == "g.eps="
-    assert every.split() == ["g=abs", "g=abs_eps", "g=lin", "g=lin_eps", "g=norm1_eps", "g=squared"]
+    assert every.split() == [
+        "g=abs",
+        "g=abs_eps",
+        "g=auto",
+        "g=lin",
+        "g=lin_eps",
+        "g=norm1_eps",
+        "g=squared",
+    ]
 
 
 def test_hydras_own_way_to_install_completion(capsys: pytest.CaptureFixture[str]) -> None:

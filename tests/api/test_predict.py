@@ -78,7 +78,7 @@ def test_all_folds_give_the_mean_and_their_states(
     nodes = sum(graph.num_nodes for graph in graphs)
     for unit, prediction in zip(model.units, alone, strict=True):
         (states,) = together.states[unit]
-        assert states.shape == (nodes, 16)
+        assert states.shape == (nodes, 32)
         assert torch.equal(states, prediction.states[unit][0])
         assert states.abs().max() > 0
         assert together.inference[unit]["steps"] > 0

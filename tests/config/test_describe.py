@@ -98,7 +98,7 @@ def test_every_option_composes_in_range_and_help_describes_its_settings(
 def test_help_lists_the_options_and_no_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     text = describe(LOADER, "train", ["g=abs_eps", "layers=4"], "train", "train")
-    assert "abs, [abs_eps], lin, lin_eps, norm1_eps, squared" in text
+    assert "abs, [abs_eps], auto, lin, lin_eps, norm1_eps, squared" in text
     assert "_plain" not in text
     assert "layers=4" in text
     assert "g.eps=0.01" in text

@@ -130,7 +130,7 @@ def _check_that_g_counts(typed: object, words: Sequence[str]) -> None:
     propagation = getattr(typed, "propagation", None)
     if not isinstance(propagation, LagrangianConfig) or propagation.states == "frozen":
         return
-    asked = [word for word in words if word.startswith("g=") and word != "g=lin"]
+    asked = [word for word in words if word.startswith("g=") and word not in ("g=lin", "g=auto")]
     if asked and not propagation.uses_g:
         raise UserError(
             f"{asked[0]} has no part in propagation.updates={propagation.updates}, which follows "

@@ -129,8 +129,8 @@ def _dependent_recipe(error: Exception, overrides: Sequence[str]) -> str:
         return ""
     dataset = named.rpartition("/")[2]
     return (
-        f"{named} depends on the {depends[1]} and cannot be chosen by name: dataset={dataset} "
-        "brings it along, and takes a file of your own where it has a dataset.path."
+        f"{named} depends on the choice of {depends[1]} and cannot be taken by name: "
+        f"dataset={dataset} brings it along, and takes a file of your own where it has a dataset.path."
     )
 
 
