@@ -130,7 +130,8 @@ def _dependent_recipe(error: Exception, overrides: Sequence[str]) -> str:
     dataset = named.rpartition("/")[2]
     return (
         f"{named} depends on the choice of {depends[1]} and cannot be taken by name: "
-        f"dataset={dataset} brings it along, and takes a file of your own where it has a dataset.path."
+        f"dataset={dataset} brings it along, and takes a file of your own where it has a "
+        "dataset.path."
     )
 
 
