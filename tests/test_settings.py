@@ -28,10 +28,16 @@ def test_values_are_written_as_on_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("propagation", "used"), [("lagrangian", True), ("fixed_point", False), ("layers", False)]
+    ("words", "used"),
+    [
+        (["g=abs"], True),
+        (["g=auto"], False),
+        (["propagation=fixed_point"], False),
+        (["propagation=layers"], False),
+    ],
 )
-def test_g_counts_where_constraints_are_relaxed(propagation: str, used: bool) -> None:
-    config = compose("train", ["dataset=mutag", f"propagation={propagation}"])
+def test_g_counts_where_constraints_are_relaxed(words: list[str], used: bool) -> None:
+    config = compose("train", ["dataset=mutag", *words])
     settings = flat_config(OmegaConf.to_yaml(OmegaConf.structured(config)))
     assert "g.name" in settings
     assert uses_g(settings) == used

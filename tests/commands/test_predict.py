@@ -242,7 +242,7 @@ def test_json_and_npz_say_what_csv_says(trained: Path) -> None:
     assert arrays["graph_ptr"].tolist() == rings(7, seed=2)["graph_ptr"].tolist()
     for unit in ("fold-00", "fold-01"):
         name = f"states/{unit}/layer-0"
-        assert arrays[name].shape == (arrays["graph_ptr"][-1], 16)
+        assert arrays[name].shape == (arrays["graph_ptr"][-1], 32)
         assert arrays[name] == pytest.approx(states[name], abs=1e-5)
     assert not list(Path.cwd().glob(".*npz*")), "nothing is left behind"
 

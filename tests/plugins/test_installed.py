@@ -121,8 +121,7 @@ def test_help_completion_and_mistakes_are_those_of_any_option(python: Lpgnn) -> 
 
 def test_a_sweep_finds_it_in_its_jobs(lpgnn: Lpgnn, tmp_path: Path) -> None:
     words = ["g=squared,huber", "aggregator=leaky", "dataset=karate", "epochs=1", "state=[2]"]
-    words += ["propagation.updates=gradient", "tracking=none", "device=cpu"]
-    done = lpgnn("sweep", *words)
+    done = lpgnn("sweep", *words, "tracking=none", "device=cpu")
     assert done.returncode == 0, done.stderr
     jobs = tmp_path.glob("runs/sweep/jobs/*/run.json")
     states = [json.loads(job.read_text())["state"] for job in jobs]

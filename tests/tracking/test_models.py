@@ -128,10 +128,10 @@ def test_the_description_is_the_closing_table(trained: RunFolder) -> None:
     state = present(read_state(trained))
     run = client.get_run(state.parent.run_id)
     note = run.data.tags["mlflow.note.content"]
-    assert note.startswith("# MUTAG, lagrangian, sum")
+    assert note.startswith("# MUTAG, lagrangian, diffusion")
     assert "last epoch (honest)" in note
     # The id, propagation, aggregator and K within what tables show.
-    assert run.info.run_name[:15].startswith(f"{trained.read_record().id[:4]}-lp-sum-k1")
+    assert run.info.run_name[:15].startswith(f"{trained.read_record().id[:4]}-lp-diff-k1")
 
 
 def test_the_model_file_is_small_and_scores_like_the_checkpoint(trained: RunFolder) -> None:

@@ -17,7 +17,7 @@ NAME_TAG = "name"
 NOTE_TAG = "mlflow.note.content"
 # The first that is there is the description of the run.
 NOTES = ("report.md", "leaderboard.md")
-SHORT = {"lagrangian": "lp", "fixed_point": "fp", "layers": "ff"}
+SHORT = {"lagrangian": "lp", "fixed_point": "fp", "layers": "ff", "diffusion": "diff"}
 
 
 def run_name(record: RunRecord, settings: Mapping[str, str]) -> str:
@@ -27,9 +27,9 @@ def run_name(record: RunRecord, settings: Mapping[str, str]) -> str:
     """
     if record.command != "train" or settings.get("name", "null") != "null":
         return record.name
-    propagation = settings.get("propagation.name", "")
-    words = [record.id[:4], SHORT.get(propagation, propagation)]
-    words += [settings.get("aggregator.name", ""), f"k{settings.get('layers', '')}", record.dataset]
+    chosen = [settings.get(f"{group}.name", "") for group in ("propagation", "aggregator")]
+    words = [record.id[:4], *(SHORT.get(name, name) for name in chosen)]
+    words += [f"k{settings.get('layers', '')}", record.dataset]
     words += [settings.get("g.name", "")] if uses_g(settings) else []
     return "-".join(word for word in words if word).lower()
 
