@@ -66,6 +66,22 @@ def test_neighbours_stand_beside_what_is_read(make_batch: Callable[..., GraphBat
     torch.testing.assert_close(readout([states], node_level), expected)
 
 
+def test_the_label_says_what_is_read(make_batch: Callable[..., GraphBatch]) -> None:
+    words = ["recipe=none", "readout=linear", "readout.norm=unit", "readout.label_gate=true"]
+    batch = make_batch()
+    states = torch.randn(batch.num_nodes, 4)
+    config = compose("train", words).readout
+    columns = batch.features.shape[1]
+    readout = Readout(
+        config, sizes=[4], classes=2, target_level="node", nodes=5.0, labels=columns
+    ).to(batch.features)
+    node_level = batch.with_targets(torch.zeros(batch.num_nodes, dtype=torch.int64), "node", 2)
+    assert readout.gate is not None
+    direction = states.to(batch.features) / states.norm(dim=1, keepdim=True)
+    expected = readout.mlp(direction * readout.gate(batch.features))
+    torch.testing.assert_close(readout([states.to(batch.features)], node_level), expected)
+
+
 @pytest.mark.parametrize(("level", "source"), [("graph", "transition"), ("node", "state")])
 def test_auto_reads_what_the_paper_reads(level: str, source: str) -> None:
     config = compose("train", ["recipe=paper", "dataset=mutag"]).readout
@@ -92,7 +108,14 @@ def test_without_weights_the_states_are_the_scores(make_batch: Callable[..., Gra
     assert torch.equal(network.read(states, states, batch), states[1])
 
 
-@pytest.mark.parametrize("words", ["readout=mlp", "readout=linear readout.neighbours=true"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "readout=mlp",
+        "readout=linear readout.neighbours=true",
+        "readout=linear readout.label_gate=true",
+    ],
+)
 def test_states_that_are_scores_are_read_as_they_are(words: str) -> None:
     with pytest.raises(UserError, match="takes the last states for scores"):
         compose("train", ["recipe=none", "readout.learnt=false", *words.split()])

@@ -47,6 +47,7 @@ SPECIAL: dict[str, tuple[type[AggregatorConfig], dict[str, Any]]] = {
             "own_state": True,
             "mixing": "learnt",
             "neighbour_labels": True,
+            "label_gate": True,
             "label_scale": 1.0,
             "bias": True,
         },
@@ -282,6 +283,26 @@ def test_transition_follows_its_formula(
     torch.testing.assert_close(
         transition(x, batch.features, batch), expected, rtol=1e-10, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("alike", [False, True], ids=["nodes", "distinct rows"])
+def test_diffusion_multiplies_what_labels_say(make_batch: BatchMaker, alike: bool) -> None:
+    batch = make_batch(nodes=4000, labels=50)
+    if alike:
+        batch = batch.with_features(torch.eye(50).double()[torch.arange(4000) % 9])
+    assert (batch.distinct_features is not None) == alike
+    plain: dict[str, Any] = {
+        "hidden": [],
+        "neighbour_labels": False,
+        "output_activation": "identity",
+    }
+    transition: Any = build("diffusion", batch, state=0, **plain)
+    first, gate = transition.label_way.first, transition.gate
+    expected = (batch.features @ first.weight.t() + first.bias) * gate(batch.features)
+    found = transition(states_of(batch, 0), batch.features, batch)
+    torch.testing.assert_close(found, expected)
+    ungated: Any = build("diffusion", batch, state=0, label_gate=False, **plain)
+    assert ungated.gate is None
 
 
 # Symmetries and sizes

@@ -67,6 +67,7 @@ AGGREGATORS = {
         "aggregator.operator=mean",
         "aggregator.neighbour_labels=true",
     ],
+    "gates": ["aggregator=diffusion", "aggregator.label_gate=true", "readout.label_gate=true"],
     "radius": ["aggregator=diffusion", "aggregator.operator=radius", "aggregator.self_loops=true"],
 }
 

@@ -76,6 +76,7 @@ class DiffusionConfig(AggregatorConfig):
     own_state: bool = setting()
     mixing: str = setting(choices=("learnt", "identity"))
     neighbour_labels: bool = setting()
+    label_gate: bool = setting()
     label_scale: float = positive()
     bias: bool = setting()
 
@@ -246,6 +247,7 @@ class ReadoutConfig:
     source: str = setting(choices=("transition", "state", "auto"))
     neighbours: bool = setting()
     layers: str = setting(choices=("last", "all"))
+    label_gate: bool = setting()
     node_hidden: list[int] = setting(low=1, high=100_000)
     pool: str = setting(choices=REDUCTIONS)
     scale: float | None = positive()
@@ -255,12 +257,13 @@ class ReadoutConfig:
     norm: str = setting(choices=READ_NORMS)
 
     def disagreements(self) -> Iterator[str]:
-        more = self.hidden or self.node_hidden or self.neighbours or self.layers == "all"
+        inside = self.hidden or self.node_hidden
+        more = inside or self.neighbours or self.layers == "all" or self.label_gate
         if not self.learnt and more:
             yield (
                 "readout.learnt=false takes the last states for scores: it goes with "
-                "readout.hidden=[], readout.node_hidden=[], readout.neighbours=false and "
-                "readout.layers=last."
+                "readout.hidden=[], readout.node_hidden=[], readout.neighbours=false, "
+                "readout.label_gate=false and readout.layers=last."
             )
 
 

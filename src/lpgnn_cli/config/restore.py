@@ -23,6 +23,8 @@ ADDED: dict[str, Any] = {
     "optim.batch_nodes": None,
     "readout.learnt": True,
     "readout.node_hidden": [],
+    "readout.label_gate": False,
+    "aggregator.label_gate": False,
     "propagation.solver": "damped",
     "propagation.memory": 5,
     "data.memory": None,

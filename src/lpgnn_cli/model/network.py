@@ -79,7 +79,12 @@ class Network(nn.Module):
             normalisation(config.propagation.hand_up_norm, size) for size in label_sizes[1:]
         )
         self.readout = Readout(
-            config.readout, self.state_sizes, shape.classes, shape.target_level, shape.nodes
+            config.readout,
+            self.state_sizes,
+            shape.classes,
+            shape.target_level,
+            shape.nodes,
+            shape.features,
         )
 
     @cached_property

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from lpgnn_cli.config.model import ReadoutConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.model.activations import activation
+from lpgnn_cli.model.gate import LabelGate
 from lpgnn_cli.model.mlp import MLP, linear_layer, normalisation
 from lpgnn_cli.ops import segment_mean, segment_sum, sum_neighbours
 
@@ -20,7 +21,8 @@ POOLS = {"sum": segment_sum, "mean": segment_mean}
 
 
 class Readout(nn.Module):
-    """f_r: normalise, hidden layers on nodes, pool those of a graph, scale, an MLP to scores."""
+    """f_r: normalise, multiply by what the label asks for, hidden layers on nodes, pool those of a
+    graph, scale, an MLP to scores."""
 
     def __init__(
         self,
@@ -29,8 +31,10 @@ class Readout(nn.Module):
         classes: int,
         target_level: str,
         nodes: float,
+        labels: int = 0,
     ) -> None:
-        """`sizes` are the state sizes of the layers, lowest first; `nodes` those of a graph."""
+        """`sizes` are the state sizes of the layers, lowest first; `nodes` those of a graph;
+        `labels` the columns of node labels."""
         super().__init__()
         self.config = config
         # auto, as the paper has it: nodes are read at x, graphs at f_a(x).
@@ -42,6 +46,7 @@ class Readout(nn.Module):
         read = sum(sizes) if config.layers == "all" else sizes[-1]
         read = 2 * read if config.neighbours else read
         self.norm = normalisation(config.norm, read)
+        self.gate = LabelGate(labels, read) if config.label_gate else None
         # Sums over nodes of what is linear in their messages know pairs of neighbours and no more.
         self.nodes = nn.Sequential()
         for size in config.node_hidden:
@@ -65,7 +70,10 @@ class Readout(nn.Module):
             own_NR = torch.cat([own_NR, sum_neighbours(read_NR, batch.arcs)], dim=1)
         read_NR = own_NR
         # Before pooling: normalised sums over a few hundred graphs overfit.
-        read_NR = self.nodes(self.norm(read_NR))
+        read_NR = self.norm(read_NR)
+        if self.gate is not None:
+            read_NR = read_NR * self.gate.of_nodes(batch)
+        read_NR = self.nodes(read_NR)
         if batch.target_level == "graph":
             read_NR = POOLS[self.config.pool](read_NR, batch.graph_ptr, batch.graph_of_node)
         scaled: Tensor = self.dropout(read_NR if self.scale == 1 else self.scale * read_NR)

@@ -68,12 +68,14 @@ def build_optimiser(
 
 
 def step_decayed(optimiser: optim.Optimizer, share: float) -> None:
-    """A step, and beside it a share of the values, times their learning rate, taken off."""
+    """A step, and beside it a share of the values, times their learning rate, taken off; not of
+    values that are fixed, such as an identity."""
     if share > 0:
         with torch.no_grad():
             for group in optimiser.param_groups:
                 for parameter in group["params"]:
-                    parameter.mul_(1 - share * group["lr"])
+                    if parameter.requires_grad:
+                        parameter.mul_(1 - share * group["lr"])
     optimiser.step()
 
 

@@ -70,6 +70,7 @@ def averaging(config: TrainConfig) -> TrainConfig:
             node_hidden=[],
             neighbours=False,
             layers="last",
+            label_gate=False,
             norm="none",
             dropout=0.0,
         ),

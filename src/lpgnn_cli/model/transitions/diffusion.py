@@ -2,8 +2,9 @@
 labels.
 
 N is the adjacency, normalised so that it stretches nothing. b is an MLP of the labels: of the
-node's own, and of the sums over its neighbours and arcs where they are to be seen. States and
-labels meet in sigma alone, so a bound on the gain is a bound on W_1 and W_2.
+node's own, and of the sums over its neighbours and arcs where they are to be seen. A gate
+multiplies it by factors that are linear in the node's own label. States and labels meet in sigma
+alone, so a bound on the gain is a bound on W_1 and W_2.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from lpgnn_cli.config.model import DiffusionConfig
 from lpgnn_cli.model.activations import LIPSCHITZ, activation
+from lpgnn_cli.model.gate import LabelGate
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator, operator_norm
 from lpgnn_cli.model.transitions.shift import GraphShift
 from lpgnn_cli.ops import DistinctRows, SparseRows, sum_incoming, sum_neighbours
@@ -37,6 +39,7 @@ class Diffusion(Transition):
         self.arc = sizes.arc if sees_neighbours else 0
         columns = [sizes.label, self.neighbour_label, self.arc, self.arc]
         self.label_way = BlockMLP(config, columns, sizes.out, config.bias)
+        self.gate = LabelGate(sizes.label, sizes.out, config.bias) if config.label_gate else None
         self.learns_mixing = config.mixing == "learnt"
         self.from_neighbours_OS = nn.Parameter(torch.eye(sizes.out, sizes.state))
         self.from_itself_OS = nn.Parameter(torch.zeros(sizes.out, sizes.state))
@@ -66,7 +69,8 @@ class Diffusion(Transition):
         alike = batch.own_of(batch.as_distinct(label_NL))
         if isinstance(alike, DistinctRows) and self._is_shared:
             none = alike.rows[:, :0]
-            return alike.gather(self.label_way(alike.rows, none, none, none))
+            of_rows = self.label_way(alike.rows, none, none, none)
+            return alike.gather(self._gated(of_rows, alike.rows))
         own, sums = self._labels(label_NL, batch)
         result: Tensor = self.label_way(
             own,
@@ -74,7 +78,10 @@ class Diffusion(Transition):
             sum_incoming(batch.arc_out[:, : self.arc], batch.arcs),
             sum_incoming(batch.arc_in[:, : self.arc], batch.arcs),
         )
-        return result
+        return self._gated(result, batch.own(label_NL))
+
+    def _gated(self, values: Tensor, own_labels: Tensor) -> Tensor:
+        return values if self.gate is None else values * self.gate(own_labels)
 
     @property
     def _is_shared(self) -> bool:
