@@ -73,10 +73,16 @@ def _measured_at(rows: list[dict[str, Any]]) -> str:
 
 
 def commit(checkout: Path = REPOSITORY) -> str:
-    """Of a working tree, with a + where it has changes of its own."""
-    command = ["git", "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"]
+    """Of a working tree, with a + where its code has changes of its own."""
+    known = _git(checkout, "rev-parse", "--short=7", "HEAD")
+    changes = _git(checkout, "status", "--porcelain", "--", "src", "conf", "benchmarks")
+    return f"{known}+" if changes else known or "unknown"
+
+
+def _git(checkout: Path, *words: str) -> str:
+    command = ["git", *words]
     said = subprocess.run(command, capture_output=True, text=True, cwd=checkout, check=False)
-    return said.stdout.strip() or "unknown"
+    return said.stdout.strip()
 
 
 def _write(path: Path, text: str) -> None:
