@@ -79,15 +79,15 @@ def compare(runs: Path, before: Path, turns: int) -> None:
     }
     run("before", ["epochs=1"], runs, before)
     run("now", ["epochs=1"], runs)
-    rows = []
+    columns = ["settings", "wall before", "CPU before", "wall", "CPU", "÷ wall", "÷ CPU"]
+    note = NOTE_BEFORE.format(before=commit(before), turns=turns)
     for name, (then, now) in cases.items():
         pairs = [(run("before", then, runs, before), run("now", now, runs)) for _ in range(turns)]
         old, new = (middle(list(side)) for side in zip(*pairs, strict=True))
         ratios = [f"{old.wall / new.wall:.2f}", f"{old.cpu / new.cpu:.2f}"]
-        rows.append([name, *map(seconds, old), *map(seconds, new), *ratios])
-    columns = ["settings", "wall before", "CPU before", "wall", "CPU", "÷ wall", "÷ CPU"]
-    note = NOTE_BEFORE.format(before=commit(before), turns=turns)
-    store("The whole command, before and after", {"note": note, "columns": columns, "rows": rows})
+        row = [name, *map(seconds, old), *map(seconds, new), *ratios]
+        table = {"note": note, "columns": columns, "rows": [row]}
+        store("The whole command, before and after", table, key=1)
 
 
 def run(version: str, more: list[str], runs: Path, checkout: Path | None = None) -> Spent:
