@@ -74,8 +74,11 @@ format: $(VENV)/.dev ## let ruff format the code and fix what it can
 ui: $(VENV)/.package ## open the MLflow dashboard on this project's runs
 	@$(BIN)/lpgnn ui $(ARGS)
 
-bench: $(VENV)/.scatter ## run the measured comparisons; makes docs/performance.md
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+# Each part stores what it measured as it goes: BENCH="growth sweep" runs some of them, or the rest.
+BENCH ?= $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py))
+
+bench: $(VENV)/.scatter ## run the measured comparisons; makes docs/performance.md; BENCH="growth sweep": some
+	@for part in $(BENCH); do echo "== $$part"; $(BIN)/python benchmarks/bench_$$part.py $(ARGS) || exit 1; done
 
 paper: $(VENV)/.package ## run what the paper's tables lack, resumable; says first how long it may take
 	@$(BIN)/lpgnn report plan

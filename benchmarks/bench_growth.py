@@ -3,7 +3,8 @@
 One graph whose nodes have ten neighbours each, drawn from all nodes: the worst for caches. A node
 task of two classes, 16 features, state 16, hidden layers of 16, one thread. Each size is a
 process of its own. Memory is how far the resident memory rises, at its highest, above where it
-stood before the graph was made.
+stood before the graph was made. Beside it: what torch alone takes to gather and sum one row of 16
+numbers per arc, which an epoch does three times.
 
     python benchmarks/bench_growth.py [--sizes 10000 100000 ...]
 """
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,9 +35,12 @@ DEGREE, FEATURES, STATE, HIDDEN = 10, 16, 16, 16
 WARM_UP_EPOCHS = 3
 NOTE = """\
 One thread, CPU time; one graph with ten random neighbours per node, 16 features, state 16, hidden
-16. The exponent is that of the time between this size and the one before. Memory: the graph, the
-states, multipliers and optimisers, and what an epoch needs at its highest. The first three epochs,
-in which the heap grows, are not timed."""
+16. The exponent is that of the time between this size and the one before; from 10⁵ to 10⁷ arcs it
+is {exponent}. Gather: the sum of one row of 16 numbers per arc by torch's embedding_bag, alone and
+in the same process; an epoch reads three such rows per arc. Memory: the graph, the states,
+multipliers and optimisers, and what an epoch needs at its highest. The first three epochs, in which
+the heap grows, are not timed."""
+RANGE = (10**5, 10**7)
 
 
 def main() -> None:
@@ -46,32 +51,43 @@ def main() -> None:
     if arguments.child:
         print(*measure(arguments.child))
         return
-    columns = ["arcs", "ms per epoch", "ns per arc", "exponent", "bytes per arc"]
-    rows, before = [], None
+    columns = ["arcs", "ms per epoch", "ns per arc", "exponent", "gather, ns per arc"]
+    columns.append("bytes per arc")
+    rows: list[list[str]] = []
+    seconds_of: dict[int, float] = {}
     for arcs in arguments.sizes:
         command = [sys.executable, __file__, "--child", str(arcs)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         said = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-        seconds, memory = map(float, said.stdout.split())
-        exponent = ""
-        if before is not None:
-            exponent = f"{math.log(seconds / before[1]) / math.log(arcs / before[0]):.2f}"
-        before = (arcs, seconds)
-        per_arc = [f"{1e9 * seconds / arcs:.0f}", exponent, f"{memory / arcs:.0f}"]
-        rows.append([f"{arcs:,}", f"{1e3 * seconds:.1f}", *per_arc])
+        seconds, gather, memory = map(float, said.stdout.split())
+        exponent = growth(seconds_of | {arcs: seconds}, *[*seconds_of][-1:], arcs)
+        seconds_of[arcs] = seconds
+        per_arc = [f"{1e9 * seconds / arcs:.0f}", exponent, f"{1e9 * gather / arcs:.1f}"]
+        rows.append([f"{arcs:,}", f"{1e3 * seconds:.1f}", *per_arc, f"{memory / arcs:.0f}"])
     table = Table(*columns, title="Growth with the number of arcs")
     for row in rows:
         table.add_row(*row)
     Console().print(table)
-    store("Growth with the number of arcs", {"note": NOTE, "columns": columns, "rows": rows})
+    note = NOTE.format(exponent=growth(seconds_of, *RANGE) or "not measured")
+    store("Growth with the number of arcs", {"note": note, "columns": columns, "rows": rows})
 
 
-def measure(num_arcs: int) -> tuple[float, float]:
-    """Seconds of an epoch, and the bytes that all of it needs."""
+def growth(seconds_of: dict[int, float], *sizes: int) -> str:
+    """The exponent of the time between two numbers of arcs; nothing without both of them."""
+    if len(sizes) < 2 or not seconds_of.keys() >= {*sizes}:
+        return ""
+    small, large = sizes
+    ratio = seconds_of[large] / seconds_of[small]
+    return f"{math.log(ratio) / math.log(large / small):.2f}"
+
+
+def measure(num_arcs: int) -> tuple[float, float, float]:
+    """Seconds of an epoch and of a bare gather, and the bytes that the epoch needs."""
     from lpgnn_cli.allocator import tune_allocator
 
     tune_allocator()
     import torch
+    from torch.nn.functional import embedding_bag
 
     from rivals import lpgnn
 
@@ -81,16 +97,27 @@ def measure(num_arcs: int) -> tuple[float, float]:
     words = (f"state=[{STATE}]", f"aggregator.hidden=[{HIDDEN}]", f"readout.hidden=[{HIDDEN}]")
     lpgnn("karate", random_graph(1000), *words)()
     before = memory("VmRSS")
-    epoch = lpgnn("karate", random_graph(num_arcs), *words)
-    repeats = max(5, min(30, 3_000_000 // num_arcs))
+    graph = random_graph(num_arcs)
+    epoch = lpgnn("karate", graph, *words)
+    repeats = max(7, min(30, 3_000_000 // num_arcs))
+    seconds = time_of(epoch, repeats)
+    needed = memory("VmHWM") - before
+    rows, arcs = torch.randn(graph.num_nodes, HIDDEN), graph.arcs
+    starts = arcs.ptr[:-1]
+    gather = time_of(lambda: embedding_bag(arcs.source, rows, starts, mode="sum"), repeats)
+    return seconds, gather, needed
+
+
+def time_of(work: Callable[[], object], repeats: int) -> float:
+    """The median of the CPU seconds, after a start that does not count."""
     for _ in range(WARM_UP_EPOCHS):
-        epoch()
+        work()
     seconds = []
     for _ in range(repeats):
         started = time.process_time()
-        epoch()
+        work()
         seconds.append(time.process_time() - started)
-    return statistics.median(seconds), memory("VmHWM") - before
+    return statistics.median(seconds)
 
 
 def random_graph(num_arcs: int) -> GraphBatch:

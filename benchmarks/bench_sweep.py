@@ -10,14 +10,10 @@ for their epochs, from jobs that train for one epoch only.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 
 from performance_page import store
+from whole_command import run_lpgnn
 
 FEW = 6
 # About half a second of training.
@@ -26,38 +22,20 @@ NOTE = """\
 CPU seconds per job of `lpgnn sweep dataset=karate seed=range(0,60)`, all processes, from two sweeps
 of different length. Training: what 60 epochs take more than one epoch, without tracking. Beyond it:
 composing, starting, the test phase, files and, in the second row, MLflow."""
-# prctl: processes whose parent has gone become ours, so that their time is counted too.
-SET_CHILD_SUBREAPER = 36
 
 
 def cpu_of_sweep(jobs: int, epochs: int, tracking: str) -> float:
     """CPU seconds of all processes of a sweep."""
     words = ["dataset=karate", f"seed=range(0,{jobs})", f"epochs={epochs}", f"tracking={tracking}"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
-        surroundings = {**os.environ, "LPGNN_RUNS": folder, "OMP_NUM_THREADS": "1"}
-        surroundings.pop("MLFLOW_TRACKING_URI", None)
-        command = [sys.executable, "-m", "lpgnn_cli", "sweep", *words]
-        subprocess.run(command, check=True, capture_output=True, env=surroundings)
-        _wait_for_all()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent: float = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent
-
-
-def _wait_for_all() -> None:
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+        surroundings = {"LPGNN_RUNS": folder, "OMP_NUM_THREADS": "1"}
+        return run_lpgnn(["sweep", *words], surroundings).cpu
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--jobs", type=int, default=60)
     jobs: int = words.parse_args().jobs
-    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def per_job(epochs: int, tracking: str) -> float:
         many, few = (cpu_of_sweep(count, epochs, tracking) for count in (jobs, FEW))

@@ -9,55 +9,31 @@ hides. The store is made by a short run before anything is measured, as it is on
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
+
+from whole_command import Spent, run_lpgnn
 
 TARGET = 5.0
-# prctl: processes whose parent has gone become ours, so that their time is counted too.
-SET_CHILD_SUBREAPER = 36
 
 
-def measure(settings: list[str], tracking: str) -> tuple[float, float]:
-    """Seconds of wall time and of CPU time of one run."""
-    command = [sys.executable, "-m", "lpgnn_cli", "train", "dataset=mutag", "quiet=true"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    subprocess.run([*command, f"tracking={tracking}", *settings], check=True, capture_output=True)
-    wall = time.perf_counter() - began
-    _wait_for_all()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def _wait_for_all() -> None:
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
+def measure(settings: list[str], tracking: str, folder: str) -> Spent:
+    words = ["train", "dataset=mutag", "quiet=true", f"tracking={tracking}", *settings]
+    return run_lpgnn(words, {"LPGNN_RUNS": folder})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     arguments, settings = parser.parse_known_args()
-    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    seconds: dict[str, list[tuple[float, float]]] = {"none": [], "mlflow": []}
+    seconds: dict[str, list[Spent]] = {"none": [], "mlflow": []}
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["LPGNN_RUNS"] = folder
-        os.environ.pop("MLFLOW_TRACKING_URI", None)
-        measure([*settings, "epochs=2"], "mlflow")
+        measure([*settings, "epochs=2"], "mlflow", folder)
         for repeat in range(arguments.repeats):
             # Whichever goes first, so that a machine that slows down favours neither.
             for tracking in sorted(seconds, reverse=repeat % 2 == 1):
-                wall, cpu = measure(settings, tracking)
-                seconds[tracking].append((wall, cpu))
+                wall, cpu = spent = measure(settings, tracking, folder)
+                seconds[tracking].append(spent)
                 print(f"tracking={tracking:<7} wall {wall:7.1f} s   CPU {cpu:7.1f} s", flush=True)
     for index, kind in enumerate(("wall", "CPU")):
         without = statistics.median(run[index] for run in seconds["none"])

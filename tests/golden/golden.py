@@ -66,10 +66,9 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "karate": ("dataset=karate", "epochs=40"),
     "karate-one_shot": ("dataset=karate", "epochs=40", "propagation.updates=one_shot"),
     "clique": ("dataset=clique", "epochs=25"),
-    "clique-lin_eps": (
+    "clique-two-seeds": (
         "dataset=clique",
         "epochs=15",
-        "g=lin_eps",
         "propagation.rho=1",
         "propagation.multiplier=element",
         "protocol.seeds=2",

@@ -139,7 +139,8 @@ class Propagation(ABC):
             scores = self.look("unseen", batch.with_features(labels)).scores
 
         def pull(weights: Tensor) -> Tensor:
-            (gradient,) = torch.autograd.grad(scores, labels, weights, retain_graph=True)
+            weighted = (scores * weights).sum()
+            (gradient,) = torch.autograd.grad(weighted, labels, retain_graph=True)
             return gradient
 
         return pull

@@ -45,8 +45,9 @@ def _pulled(
 ) -> list[Tensor]:
     """Vector-Jacobian products; zero for what an output does not depend on."""
     live = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
+    # Of sums: products with given vectors make torch import sympy, for longer than this takes.
     gradients = torch.autograd.grad(
-        [o for o, _ in live], inputs, [w for _, w in live], retain_graph=True, allow_unused=True
+        [(o * w).sum() for o, w in live], inputs, retain_graph=True, allow_unused=True
     )
     return [
         torch.zeros_like(variable) if gradient is None else gradient

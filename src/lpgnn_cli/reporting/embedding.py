@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lpgnn_cli.reporting.look import new_figure
+from lpgnn_cli.reporting.look import new_figure, save_figure
 from lpgnn_cli.reporting.units import Array
 from lpgnn_cli.runfolder import RunFolder
 
@@ -57,7 +57,7 @@ def draw_embedding(run: RunFolder, units: Sequence[str], title: str) -> list[Pat
             heading = title if len(units) == 1 else f"{title} ({unit})"
             if states is not None:
                 picture, film = run.figures / "embedding.png", run.figures / "embedding.gif"
-                draw_stages(states, heading).savefig(picture)
+                save_figure(draw_stages(states, heading), picture)
                 draw_film(states, heading, film)
                 return [picture, film]
     return []

@@ -28,3 +28,10 @@ def new_figure(width: float, height: float, title: str) -> Figure:
     figure = Figure(figsize=(width, height))
     figure.suptitle(title, parse_math=False)
     return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """As a PNG; `Figure.savefig` would draw it twice, to find the layout first."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lpgnn_cli.metrics import in_per_cent
-from lpgnn_cli.reporting.look import new_figure, style
+from lpgnn_cli.reporting.look import new_figure, save_figure, style
 from lpgnn_cli.runsummary import is_optimistic
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.leaderboard import effects
@@ -44,7 +44,7 @@ def draw_sweep(board: Board, axes: Sequence[str], folder: Path, title: str) -> l
         paths = []
         for name, figure in figures.items():
             paths.append(folder / f"{name}.png")
-            figure.savefig(paths[-1])
+            save_figure(figure, paths[-1])
     return paths
 
 

@@ -16,7 +16,7 @@ from lpgnn_cli.model.loss import target_loss
 from lpgnn_cli.propagation import Outcome, Propagation
 
 # Rows of a residual that are looked at together.
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)

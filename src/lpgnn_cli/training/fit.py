@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from lpgnn_cli.config.root import TrainConfig
@@ -332,7 +331,7 @@ class UnitFit:
         units = self.parts["train"].judging.units
         split = {"train": task.split.train, "val": task.split.val, "test": task.split.test}
         return {
-            "config": OmegaConf.to_container(OmegaConf.structured(self.config)),
+            "config": asdict(self.config),
             "unit": asdict(task.unit),
             "shape": asdict(DataShape.of(self.parts["train"].batch)),
             "dataset_fingerprint": task.dataset_fingerprint,

@@ -89,9 +89,9 @@ class Transition(nn.Module, ABC):
         if self.gain is None or allowed is None:
             return
         # Diverged weights have no norm; they are left to who watches the Lagrangian.
-        scale = torch.where(allowed.isfinite(), self.gain / allowed, torch.ones_like(allowed))
+        scale = torch.where(allowed.isfinite(), self.gain / allowed, 1.0).clamp(max=1.0)
         for weight in self.state_weights():
-            weight.mul_(scale.clamp(max=1.0))
+            weight.mul_(scale)
 
     def __call__(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         result: Tensor = super().__call__(state_NS, label_NL, batch)
@@ -183,12 +183,14 @@ def sum_of(terms: Sequence[Tensor]) -> Tensor:
 
 def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
     """The operator norm, in the Euclidean or the maximum norm (`order` inf)."""
-    # The singular values of a diverged weight cannot be computed: its norm is infinite.
     if weight.numel() == 0:
         return weight.new_zeros(())
-    finite = torch.nan_to_num(weight, nan=0.0, posinf=0.0, neginf=0.0)
-    norm: Tensor = torch.linalg.matrix_norm(finite, ord=order)
-    return torch.where(weight.isfinite().all(), norm, torch.inf)
+    try:
+        norm: Tensor = torch.linalg.matrix_norm(weight, ord=order)
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        # The singular values of a diverged weight cannot be computed.
+        return weight.new_tensor(torch.inf)
+    return norm.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def add_products(
