@@ -28,12 +28,13 @@ PLAIN = ("recipe=none",)
 
 TRAIN: dict[str, tuple[str, ...]] = {
     "mutag": MUTAG,
+    "mutag-squared": (*MUTAG, "g=squared"),
     "mutag-k3-abs_eps": (*MUTAG, "layers=3", "g=abs_eps"),
     "mutag-letter": (*MUTAG, *PLAIN, "propagation.rho=0.5", "propagation.warmup=3"),
-    "mutag-one_shot": (*MUTAG, "propagation.updates=one_shot", "layers=2"),
+    "mutag-one_shot-sum": (*MUTAG, "aggregator=sum", "layers=2"),
     "mutag-frozen": (*MUTAG, "propagation.states=frozen"),
     "mutag-gat": (*MUTAG, "aggregator=gat"),
-    "mutag-gcn-mean": (*MUTAG, "aggregator=gcn", "propagation.constraint_reduction=mean"),
+    "mutag-gcn-mean": (*MUTAG, "g=abs", "aggregator=gcn", "propagation.constraint_reduction=mean"),
     "mutag-sage-anderson": (*MUTAG, "aggregator=sage", "inference=anderson"),
     "mutag-selection": (*MUTAG, "aggregator=selection", "inference=fixed_point"),
     "mutag-median": (*MUTAG, "aggregator=median", "epochs=3"),
@@ -44,7 +45,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
         "propagation.gain_held_by=penalty",
         "optim=adamw",
     ),
-    "mutag-float64-rmsprop": (*MUTAG, "precision=float64", "optim=rmsprop", "lr.state=3e-3"),
+    "mutag-float64-rmsprop": (*MUTAG, "g=squared", "precision=float64", "optim=rmsprop"),
     "mutag-holdout": ("dataset=mutag", "protocol=holdout", "epochs=12", "protocol.patience=4"),
     "gin-layers": (*MUTAG, "aggregator=gin", "propagation=layers", "layers=3"),
     "mlp-layers": (
@@ -69,6 +70,7 @@ TRAIN: dict[str, tuple[str, ...]] = {
     "clique-two-seeds": (
         "dataset=clique",
         "epochs=15",
+        "g=lin",
         "propagation.rho=1",
         "propagation.multiplier=element",
         "protocol.seeds=2",
