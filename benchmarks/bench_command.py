@@ -28,6 +28,8 @@ CASES = {
 # What the recipe of 0.1.0 (commit 4b58554) says, where today's says something else.
 EPOCHS_THEN = ["epochs=400"]
 RECIPE_THEN = [
+    "aggregator=sum",
+    "g=squared",
     "optim.batch_graphs=null",
     "optim.schedule=step",
     "optim.decay=0.5",

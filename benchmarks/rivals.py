@@ -31,7 +31,7 @@ def settings(dataset: str) -> list[str]:
     """The settings of lpgnn that the plain formulation implements."""
     return [
         f"dataset={dataset}",
-        "~recipe",
+        "recipe=none",
         "aggregator=sum",
         "g=squared",
         f"state=[{STATE}]",

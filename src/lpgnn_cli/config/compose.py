@@ -134,7 +134,7 @@ def _check_that_g_counts(typed: object, words: Sequence[str]) -> None:
     if asked and not propagation.uses_g:
         raise UserError(
             f"{asked[0]} has no part in propagation.updates={propagation.updates}, which follows "
-            "the conditions of G = lin: leave it out, or add propagation.updates=gradient."
+            "the conditions of G = lin: leave one of the two out."
         )
 
 
