@@ -142,6 +142,12 @@ def test_whole_graphs_of_any_name_have_one_recipe() -> None:
     assert named.aggregator.name == "diffusion"
 
 
+@pytest.mark.parametrize(("protocol", "steps"), [("kfold", 1), ("holdout", 8), ("nested", 8)])
+def test_states_arrive_where_a_validation_part_selects(protocol: str, steps: int) -> None:
+    config = compose("train", ["dataset=mutag", f"protocol={protocol}"])
+    assert config.inference.steps_per_epoch == steps
+
+
 @pytest.mark.parametrize("words", [["g=abs"], ["recipe=paper"], ["recipe=none"]])
 def test_the_papers_sum_where_the_papers_rule_is_asked_for(words: list[str]) -> None:
     config = compose("train", ["dataset=mutag", *words])
