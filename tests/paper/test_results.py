@@ -156,10 +156,11 @@ def test_the_states_of_the_karate_club_are_kept_as_one_picture(
 
 
 def test_a_thinned_curve_is_short_and_ends_with_the_last_epoch() -> None:
-    curve = tuple((epoch, 1 / epoch) for epoch in range(1, 1004))
-    kept = thin(curve)
-    assert (kept[0], kept[-1]) == ((1, 1.0), (1003, 0.000997))
-    assert len(kept) <= 51
+    for epochs in (49, 50, 51, 99, 100, 1003):
+        kept = thin(tuple((epoch, 1 / epoch) for epoch in range(1, epochs + 1)))
+        assert (kept[0], kept[-1]) == ((1, 1.0), (epochs, float(f"{1 / epochs:.4g}")))
+        assert len(kept) <= 50
+        assert thin(tuple(kept)) == kept
     assert thin(((1, 0.5), (2, 0.25))) == [(1, 0.5), (2, 0.25)]
     assert thin(()) == []
 

@@ -242,8 +242,8 @@ def _plain(value: Any) -> Any:
 
 
 def thin(curve: Curve) -> list[tuple[int, float]]:
-    """Some evenly spaced epochs, the last one included."""
-    step = max(1, -(-len(curve) // CURVE_POINTS))
+    """Some evenly spaced epochs, the last one included; what is thin already stays as it is."""
+    step = max(1, -(-(len(curve) - 1) // (CURVE_POINTS - 1)))
     chosen = list(curve[::step])
     if curve and chosen[-1] != curve[-1]:
         chosen.append(curve[-1])
