@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from hydra import compose, initialize
+from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -161,7 +161,7 @@ def test_the_caller_finds_torch_hydra_and_signals_as_they_were(
     (tmp_path / "conf" / "app.yaml").write_text("dataset: mine\n")
     torch.set_num_threads(2)
     handlers = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
-    with initialize(version_base="1.2", config_path=os.path.relpath(tmp_path / "conf", __file__)):
+    with initialize_config_dir(version_base="1.2", config_dir=str(tmp_path / "conf")):
         config = compose("app", overrides=["dataset=theirs"], return_hydra_config=True)
         HydraConfig.instance().set_config(config)
         torch.manual_seed(7)
