@@ -91,6 +91,11 @@ class Selection:
                 )
         return cls(rule, metrics, epoch)
 
+    @classmethod
+    def of_rescored(cls, stored: Mapping[str, Any]) -> Selection:
+        """What `lpgnn eval` stored."""
+        return cls.from_dict(stored, RESCORED, Rule.NONE)
+
 
 HONEST_ACCURACY = mean_of(f"{HONEST}/{ACCURACY.name}")
 OPTIMISTIC_ACCURACY = mean_of(f"{OPTIMISTIC}/{ACCURACY.name}")

@@ -66,6 +66,16 @@ def test_what_was_recorded_is_found_again(runs: Path, case: str) -> None:
             assert there == {k.removeprefix("test/"): v for k, v in logged if "test/" in k}
 
 
+def test_the_table_of_runs_has_its_accuracy(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained = train(runs, *CASES["layers"])
+    evaluate(runs, f"run={trained.path}")
+    capsys.readouterr()
+    assert main(["runs"]) == 0
+    newest, first = (line.split() for line in capsys.readouterr().out.splitlines()[1:])
+    assert newest[4:7] == first[4:7]  # mean, ±, std
+    assert float(newest[4]) > 0
+
+
 def test_the_checkpoint_alone_is_enough(runs: Path, tmp_path: Path) -> None:
     trained = train(runs, *MUTAG)
     recorded = trained.read_result("fold-01")

@@ -136,7 +136,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
         cells = (
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
             *((run.params.get("dataset.name", ""), _model(run)) if model else ()),
-            _accuracy(summary.honest),
+            _accuracy(_from_zero(summary, run)),
             _accuracy(summary.persistent),
             _accuracy(summary.optimistic),
             _accuracy(summary.per_fold_maximum),
@@ -164,6 +164,11 @@ def _model(run: PastRun) -> str:
     if not uses_g(run.params):
         names.pop()
     return "/".join([*names, run.params.get("layers", "")])
+
+
+def _from_zero(summary: RunSummary, run: PastRun) -> Selection:
+    """*The* figure of a run: of its honest epoch, or of `lpgnn eval`, which has none to choose."""
+    return summary.honest if summary.honest.metrics else Selection.of_rescored(run.metrics)
 
 
 def _accuracy(selection: Selection) -> str:
