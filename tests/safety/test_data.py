@@ -40,6 +40,13 @@ def zipped(path: Path, *extra: tuple[str, str | bytes], **files: str) -> Path:
     return path
 
 
+def test_a_member_without_a_name_is_damage(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "t.zip", ("@", "1\n"))
+    path.write_bytes(path.read_bytes().replace(b"@", b"\0"))
+    with pytest.raises(UserError, match="is not a zip file or is damaged"):
+        read_files(path, "TINY")
+
+
 def test_members_that_come_twice_are_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "t.zip", ("other/TINY_A.txt", "1, 1\n"))
     with pytest.raises(UserError, match=r"is refused: it has TINY_A.txt twice\."):

@@ -107,6 +107,8 @@ def _opened_zip(path: Path, name: str) -> Iterator[dict[str, IO[bytes]]]:
 
 
 def _members(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, zipfile.ZipInfo]:
+    if not all(m.filename for m in archive.infolist()):
+        raise zipfile.BadZipFile("a member without a name")
     members = [m for m in archive.infolist() if not m.is_dir()]
     names = [PurePosixPath(m.filename).name for m in members]
     _check_name([n for n in names if n.endswith("_A.txt")], path, name)
