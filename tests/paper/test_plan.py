@@ -51,7 +51,7 @@ def test_every_command_of_the_plan_is_one_that_sweeps_accept() -> None:
 
 
 def test_a_nested_sweep_that_is_there_is_not_planned_again() -> None:
-    words = fair_words("gin", "proteins")
+    words = fair_words("proteins", "gin")
     found = NestedSweep(
         name="x",
         dataset="PROTEINS",

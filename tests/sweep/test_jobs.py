@@ -27,11 +27,13 @@ from lpgnn_cli.sweeps.jobs import (
     fail,
     is_to_run,
     read_notes,
+    read_table,
     state_of,
 )
 from lpgnn_cli.sweeps.leaderboard import command_line, effect_title, effects
 from lpgnn_cli.sweeps.objective import objective, search_value
 from lpgnn_cli.sweeps.session import default_name, swept_overrides
+from lpgnn_cli.sweeps.supervisor import drawn
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
 GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))
@@ -214,6 +216,8 @@ def test_the_same_question_has_the_same_name() -> None:
         (["layers=1,2", "state=[4],[4,2]"], "state has 2 entries, but layers=1"),
         (["sweep.retries=-1", "seed=1,2"], "sweep.retries must be at least 0"),
         (["sweep.retries=1,2"], "sweep.retries is not a setting to sweep over"),
+        (["sweep.sample=0", "seed=1,2"], "sweep.sample must be at least 1"),
+        (["sweep.sample=2", "hydra/sweeper=optuna", "seed=1,2"], "sweep.sample draws from a grid"),
         (["sweep.name=../x"], "sweep.name=../x cannot name a folder"),
         (["hydra.launcher.workers=many", "seed=1,2"], "hydra.launcher.workers must be auto"),
     ],
@@ -242,3 +246,57 @@ def test_a_dry_run_starts_nothing(
     assert "g=abs_eps,seed=1" in said
     assert "4 of 4 jobs to run; 4 unknown" in said
     assert not (tmp_path / "sweep" / "jobs").exists()
+
+
+def test_a_larger_draw_has_the_smaller_one_among_its_own() -> None:
+    everything = list(range(50))
+    draws = [drawn(everything, wanted) for wanted in (3, 10, 50, 99)]
+    assert [len(draw) for draw in draws] == [3, 10, 50, 50]
+    assert all(draw == sorted(draw) for draw in draws)
+    assert set(draws[0]) < set(draws[1]) < set(draws[2])
+    assert draws[0] != everything[:3]
+    assert drawn(everything, None) == everything
+
+
+def test_a_sample_is_trained_alone_and_a_larger_one_adds_to_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = [*KARATE, "epochs=1", "tracking=none", "hydra/launcher=basic", "seed=range(12)"]
+    (before,) = sampled(capsys, tmp_path, [*words, "sweep.sample=2"], "2 of 12 combinations")
+    record = before.read_record()
+    assert len(read_table(before.path)) == 2
+    assert main(["sweep", *words, "sweep.sample=4", "sweep.dry_run=true"]) == 0
+    assert "2 of 4 jobs to run" in capsys.readouterr().out
+    # Nothing was started, so nothing is said to be part of the sweep.
+    assert len(read_table(before.path)) == 2
+    (after,) = sampled(capsys, tmp_path, [*words, "sweep.sample=4"], "4 of 12 combinations")
+    assert after.read_summary()["combinations"] == 12
+    assert len(read_table(after.path)) == 4
+    # What was there counts, so it is the same sweep, which began when it began.
+    assert after.read_record().started == record.started
+
+
+def test_a_sweep_of_which_nothing_counts_any_more_begins_anew(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = [*KARATE, "epochs=1", "tracking=none", "hydra/launcher=basic", "seed=range(2)"]
+    (before,) = sampled(capsys, tmp_path, words, "")
+    record = before.read_record()
+    record.git_commit, record.version = "an earlier one", "0"
+    before.write_record(record)
+    monkeypatch.setattr(identity, "code_version", lambda: "changed")
+    (after,) = sampled(capsys, tmp_path, words, "")
+    again = after.read_record()
+    assert again.id == record.id
+    assert again.started > record.started
+    assert (again.git_commit, again.version) != ("an earlier one", "0")
+
+
+def sampled(
+    capsys: pytest.CaptureFixture[str], root: Path, words: list[str], closing: str
+) -> list[RunFolder]:
+    assert main(["sweep", *words]) == 0
+    assert closing in capsys.readouterr().out
+    return [RunFolder(path.parent) for path in sorted(root.glob("sweep/*/leaderboard.csv"))]

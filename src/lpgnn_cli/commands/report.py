@@ -19,6 +19,16 @@ from lpgnn_cli.paper.document import (
     find,
     write_report,
 )
+from lpgnn_cli.paper.grids import (
+    GRIDS,
+    GridSweep,
+    collect_grids,
+    grids_csv,
+    grids_in_folders,
+    grids_section,
+    read_grids,
+)
+from lpgnn_cli.paper.grids import KEPT as KEPT_GRIDS
 from lpgnn_cli.paper.nested import (
     KEPT,
     NestedSweep,
@@ -51,7 +61,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html"}
 COMPARISONS = "comparisons"
 REACH = "reach"
 # What `table=` knows beside the paper's tables.
-OTHERS = (COMPARISONS, NESTED)
+OTHERS = (COMPARISONS, NESTED, GRIDS)
 
 
 def main(argv: list[str]) -> int:
@@ -74,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lpgnn report",
         description="The paper's tables beside what has been measured here.",
-        epilog=f"tables: {tables}, and {NESTED}: sweeps under protocol=nested. "
+        epilog=f"tables: {tables}, {NESTED}: sweeps under protocol=nested, and {GRIDS}: "
+        "sweeps over the paper's grids. "
         f"`table={COMPARISONS} --format csv` gives the paired tests. "
         "`lpgnn report collect` keeps what the tables need of finished runs in results/; "
         "`lpgnn report plan` says what they still lack and how long that may take, and with "
@@ -118,19 +129,26 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
     tables, others = (list(reach_tables().values()), set[str]()) if reach else _tables(words)
     output = Path(arguments.output) if arguments.output else None
     form = arguments.format or (SUFFIXES.get(output.suffix, "table") if output else "table")
+    if GRIDS in others and arguments.store is not None:
+        raise UserError(f"table={GRIDS} is read from run folders or collected results alone.")
     runs, source, notes = _read(arguments, scratch)
-    sweeps = _read_sweeps(arguments, scratch)
+    sweeps, grids = _read_sweeps(arguments, scratch), _read_grids(arguments)
     findings = find(tables, runs)
     if form == "csv":
         if NESTED in others:
             return _deliver(nested_csv(sweeps), output)
+        if GRIDS in others:
+            return _deliver(grids_csv(grids), output)
         text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
         return _deliver(text, output)
     if reach:
         report = reach_report(findings, source, notes)
     else:
         report = write_report(findings, source, notes)
-    if NESTED in others or (sweeps and not reach and len(tables) == len(reference_tables())):
+    everything = not reach and len(tables) == len(reference_tables())
+    if GRIDS in others or (grids and everything):
+        report.sections.append(grids_section(grids))
+    if NESTED in others or (sweeps and everything):
         report.sections.append(nested_section(sweeps))
     if form == "table":
         return _print(report, output)
@@ -157,7 +175,8 @@ def _tables(words: Sequence[str]) -> tuple[list[Table], set[str]]:
         raise UserError(f"there is no table {wrong[0]}. {hint} Tables: {', '.join(known)}.")
     chosen = [known[name] for name in dict.fromkeys(names) if name in known]
     others = set(OTHERS) & set(names)
-    return chosen if chosen or NESTED in others else list(known.values()), others
+    alone = others & {NESTED, GRIDS}
+    return chosen if chosen or alone else list(known.values()), others
 
 
 def _read_sweeps(arguments: argparse.Namespace, scratch: Path) -> list[NestedSweep]:
@@ -170,6 +189,16 @@ def _read_sweeps(arguments: argparse.Namespace, scratch: Path) -> list[NestedSwe
     if arguments.runs is None and results is not None:
         return read_sweeps(results)
     return sweeps_in_folders(Path(arguments.runs) if arguments.runs else runs_root())
+
+
+def _read_grids(arguments: argparse.Namespace) -> list[GridSweep]:
+    """Those over the paper's grids, from where the runs come from."""
+    if arguments.store is not None:
+        return []
+    results = Path(arguments.results) if arguments.results else default_results()
+    if arguments.runs is None and results is not None:
+        return read_grids(results)
+    return grids_in_folders(Path(arguments.runs) if arguments.runs else runs_root())
 
 
 def _read(
@@ -242,7 +271,7 @@ def _open_folder(path: Path) -> Path:
 
 
 def _has_results(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (RUNS, KEPT))
+    return any((folder / name).is_file() for name in (RUNS, KEPT, KEPT_GRIDS))
 
 
 def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
@@ -276,6 +305,7 @@ def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     results = Path(arguments.output or "results")
     collected = collect_runs(runs_in_folders(root), results)
     collected += collect_sweeps(sweeps_in_folders(root), results)
+    collected += collect_grids(grids_in_folders(root), results)
     if not collected and not _has_results(results):
         raise UserError(
             f"{root} has no finished run of a preset: start one, such as "

@@ -13,6 +13,7 @@ class SweepSettings:
 
     name: str | None = setting()
     metric: str = setting()
+    sample: int | None = setting(low=1)
     dry_run: bool = setting()
     fail_fast: bool = setting()
     retries: int = setting(low=0)

@@ -6,22 +6,20 @@ results/nested.jsonl keeps one sweep per line, as `NestedSweep` has it.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.effects import essential_words
-from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import csv_text, metric_mean_std, p_text, signed
 from lpgnn_cli.metrics import in_per_cent
 from lpgnn_cli.paper.document import NOTHING, Section
+from lpgnn_cli.paper.kept import KeptSweep, in_order, keep_newest, read_kept
 from lpgnn_cli.paper.runs import download
 from lpgnn_cli.reporting.grid import RUN, Grid
 from lpgnn_cli.reporting.significance import PairedTest, paired_test
@@ -42,23 +40,14 @@ INTRO = [
 
 
 @dataclass(frozen=True)
-class NestedSweep:
+class NestedSweep(KeptSweep):
     """What is reported of one sweep; figures are one per outer fold."""
 
-    name: str
-    dataset: str
     model: str
-    metric: str
-    combinations: int
     seeds: int
     figures: tuple[float, ...]
     inner: tuple[float, ...]
     persistent: tuple[float, ...]
-    command: str
-    started: float
-    version: str
-    git_commit: str | None
-    versions: dict[str, str]
     dataset_fingerprint: str
     split_fingerprint: str
 
@@ -73,7 +62,7 @@ class NestedSweep:
 def sweeps_in_folders(root: Path) -> list[NestedSweep]:
     """The finished ones below the root of all runs, by dataset and name."""
     found = [_read(RunFolder(path.parent)) for path in sorted(root.glob(f"sweep/*/{FILE}"))]
-    return _in_order(sweep for sweep in found if sweep is not None)
+    return in_order(sweep for sweep in found if sweep is not None)
 
 
 def sweeps_in_store(uri: str, into: Path) -> list[NestedSweep]:
@@ -88,40 +77,17 @@ def sweeps_in_store(uri: str, into: Path) -> list[NestedSweep]:
             for run in parent_runs(client)
             if run.data.params.get("protocol.name") == NESTED
         ]
-    return _in_order(sweep for sweep in found if sweep is not None)
+    return in_order(sweep for sweep in found if sweep is not None)
 
 
 def read_sweeps(results: Path) -> list[NestedSweep]:
     """Those that were collected."""
-    path = results / KEPT
-    if not path.is_file():
-        return []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return _in_order(_from_plain(json.loads(line)) for line in lines)
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError(
-            f"{path} is not a list of collected sweeps: restore the file, or delete it and collect "
-            "again."
-        ) from error
+    return read_kept(results / KEPT, NestedSweep)
 
 
 def collect_sweeps(sweeps: Sequence[NestedSweep], results: Path) -> list[str]:
     """Keep the newest sweep of each name and dataset; the names of those that are new."""
-    kept = {(sweep.name, sweep.dataset): sweep for sweep in read_sweeps(results)}
-    new = []
-    for sweep in sweeps:
-        known = kept.get((sweep.name, sweep.dataset))
-        if known is None or sweep.started > known.started:
-            kept[sweep.name, sweep.dataset] = sweep
-            new.append(sweep.name)
-    if new:
-        results.mkdir(parents=True, exist_ok=True)
-        lines = [
-            json.dumps(asdict(sweep), separators=(",", ":")) for sweep in _in_order(kept.values())
-        ]
-        write_atomically(results / KEPT, "".join(f"{line}\n" for line in lines))
-    return new
+    return keep_newest(results / KEPT, NestedSweep, sweeps)
 
 
 def nested_section(sweeps: Sequence[NestedSweep]) -> Section:
@@ -238,12 +204,3 @@ def _model(config: dict[str, str]) -> str:
     words = [config.get("propagation.name", ""), config.get("aggregator.name", "")]
     frozen = ["frozen"] if config.get("propagation.states") == "frozen" else []
     return "/".join([*words, *frozen])
-
-
-def _from_plain(plain: dict[str, object]) -> NestedSweep:
-    lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
-    return NestedSweep(**{**plain, **lists})  # type: ignore[arg-type]
-
-
-def _in_order(sweeps: Iterable[NestedSweep]) -> list[NestedSweep]:
-    return sorted(sweeps, key=lambda sweep: (sweep.dataset, sweep.name))

@@ -17,9 +17,20 @@ from lpgnn_cli.paper.presets import preset_settings
 from lpgnn_cli.paper.reference import Preset, reference_tables
 from lpgnn_cli.paper.runs import PresetRun
 
-# The fair table: every model on every dataset, small datasets first; with folds of others where the
-# project has them.
-FAIR_MODELS = ("lp_single", "lp_multi", "gnn", "gin", "gcn", "sage", "mlp")
+# The fair table: every model, and the controls of LP-GNN, on every dataset, small datasets first;
+# with folds of others where the project has them.
+FAIR_MODELS = (
+    ("lp_single",),
+    ("lp_multi",),
+    ("lp_single", "variant=control"),
+    ("lp_multi", "variant=control"),
+    ("lp_single", "variant=no_adjoint"),
+    ("gnn",),
+    ("gin",),
+    ("gcn",),
+    ("sage",),
+    ("mlp",),
+)
 FAIR_DATASETS = ("mutag", "ptc", "enzymes", "imdb_b", "proteins", "imdb_m", "nci1")
 FAIR_SPLITS = {"enzymes", "proteins"}
 
@@ -44,13 +55,13 @@ def missing_runs(runs: Sequence[PresetRun]) -> list[Planned]:
 def missing_sweeps(sweeps: Iterable[NestedSweep]) -> list[list[str]]:
     """The words after `lpgnn sweep` of those of the fair table that nobody has finished."""
     done = {shlex.join(shlex.split(sweep.command)[2:]) for sweep in sweeps}
-    planned = [fair_words(model, data) for data in FAIR_DATASETS for model in FAIR_MODELS]
+    planned = [fair_words(data, *model) for data in FAIR_DATASETS for model in FAIR_MODELS]
     return [words for words in planned if shlex.join(words) not in done]
 
 
-def fair_words(model: str, dataset: str) -> list[str]:
+def fair_words(dataset: str, model: str, *variant: str) -> list[str]:
     splits = ["protocol.splits=fair"] if dataset in FAIR_SPLITS else []
-    return [f"experiment=fair/{model}", f"dataset={dataset}", *splits]
+    return [f"experiment=fair/{model}", f"dataset={dataset}", *splits, *variant]
 
 
 def commands(planned: Sequence[Planned], sweeps: Sequence[Sequence[str]]) -> list[str]:

@@ -3,6 +3,7 @@
 README.md     the tables with their figures
 reach.md      the same of how far labels travel
 nested.jsonl  one sweep under protocol=nested per line
+grids.jsonl   one sweep over a grid of the paper per line
 runs.jsonl    one run per line: preset, command, settings, versions, times, and the values of every
               fold and seed, so that the tables and the paired tests can be made again
 figures/      the pictures of README.md
@@ -30,6 +31,7 @@ from lpgnn_cli.config.effects import essential_words
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
+from lpgnn_cli.paper.grids import grids_section, read_grids
 from lpgnn_cli.paper.nested import nested_section, read_sweeps
 from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reach import draw_reach, reach_report
@@ -103,6 +105,8 @@ def write_results(results: Path) -> None:
         _shrink(path)
     source = f"[{RUNS}]({RUNS}), one run per line with its command, settings and versions"
     report = write_report(findings, source, notes)
+    if grids := read_grids(results):
+        report.sections.append(grids_section(grids))
     if sweeps := read_sweeps(results):
         report.sections.append(nested_section(sweeps))
     _write(results / "README.md", report, figures)

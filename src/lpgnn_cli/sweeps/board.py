@@ -40,6 +40,8 @@ class Board:
         # Under `protocol=nested` jobs select by inner validation parts, and as many as there are
         # outer folds come later: those that assess the choices.
         self.outer_folds = 0
+        # How many combinations there are where only a sample of them is trained, else 0.
+        self.drawn_from = 0
         self.views: dict[str, View] = {}
         self._lock = threading.Lock()
 

@@ -178,6 +178,9 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
         write_plain(console, f"\n{count(len(bad), 'job')} failed")
         cells = [[str(v.job.number), v.job.title, one_line(v.reason)] for v in bad[:SHOWN_FAILURES]]
         _print_table(console, ["job", "settings", "reason"], cells)
+    if board.drawn_from:
+        drawn = f"{len(board.candidates())} of {board.drawn_from} combinations"
+        write_plain(console, f"\nsample   {drawn}; a larger sweep.sample adds to them")
     write_plain(console, f"\nsweep    {folder}")
     best = board.best()
     if best is not None:

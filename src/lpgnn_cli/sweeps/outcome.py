@@ -40,11 +40,12 @@ def write_results(
     record.state = FAILED if bad else INTERRUPTED if missing else FINISHED
     record.reason = f"{len(bad)} of {len(board.views)} jobs failed" if bad else ""
     record.ended = time.time()
-    if board.outer_folds and (best := board.best()):
+    if best := board.best():
         of_job = best.job.run.read_record()
-        record.dataset_fingerprint = of_job.dataset_fingerprint
-        record.split_fingerprint = of_job.split_fingerprint
         record.versions = of_job.versions
+        if board.outer_folds:
+            record.dataset_fingerprint = of_job.dataset_fingerprint
+            record.split_fingerprint = of_job.split_fingerprint
     summary = summary_of(board)
     run = RunFolder(folder)
     run.write_summary(summary)
@@ -61,6 +62,8 @@ def summary_of(board: Board) -> dict[str, Any]:
         "jobs_failed": len(board.of_state(FAILED, DIVERGED)),
         "seconds": sum(v.summary.seconds for v in board.views.values()),
     }
+    if board.drawn_from:
+        summary["combinations"] = board.drawn_from
     if best is not None:
         judge = best.summary.metric.name
         honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"

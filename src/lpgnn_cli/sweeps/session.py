@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -84,6 +84,7 @@ class Session:
     tracking: TrackingConfig
     console: Console
     live: LiveTracking | None = None
+    began: float = field(default_factory=time.time)
 
     @classmethod
     @contextlib.contextmanager
@@ -120,6 +121,11 @@ class Session:
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             check_slots(master.hydra.launcher)
+            if settings.sample is not None and not is_grid(master):
+                raise UserError(
+                    "sweep.sample draws from a grid; a search draws values itself, as many as "
+                    "hydra.sweeper.n_trials says."
+                )
             if settings.detach:
                 check_detached(master, outer)
             function = JobFunction(
@@ -234,6 +240,10 @@ class Session:
         """Whatever happened: the leaderboard, the figures, the record, and the last word."""
         self.monitor.stop()
         self.board.refresh()
+        if not any(view.found for view in self.board.views.values()):
+            # Nothing of an earlier start counted, as after a change of the code that computes.
+            self.record.started = self.began
+            self.record.version, self.record.git_commit = __version__, git_commit()
         summary = write_results(self.folder, self.record, self.board, self.axes)
         if self.live is not None:
             self.live.run_ended(RunFolder(self.folder), summary)
@@ -319,15 +329,17 @@ def sweep_folder(name: str) -> Path:
 
 def open_record(folder: Path, name: str, words: Sequence[str]) -> RunRecord:
     """That of the earlier start, where there was one: in MLflow it is the same run."""
-    return read_record(RunFolder(folder)) or RunRecord(
+    record = read_record(RunFolder(folder)) or RunRecord(
         id=uuid.uuid4().hex,
         command="sweep",
         name=name,
-        argv=["sweep", *words],
+        argv=[],
         version=__version__,
         started=time.time(),
         git_commit=git_commit(),
     )
+    record.argv = ["sweep", *words]
+    return record
 
 
 def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> None:
@@ -335,6 +347,8 @@ def write_config(folder: Path, base: DictConfig, swept: dict[str, Override]) -> 
     plain = OmegaConf.to_container(base)
     assert isinstance(plain, dict)
     plain.pop("hydra")
+    # A variant names runs after their preset, which only Hydra knows.
+    plain["name"] = base.name
     for key, override in swept.items():
         *path, leaf = key.replace("/", ".").split(".")
         node: Any = plain
@@ -357,11 +371,16 @@ def check_detached(master: DictConfig, outer_folds: int) -> None:
     """Only a cluster goes on without this process, and only with jobs that are all known."""
     if not str(master.hydra.launcher._target_).endswith("SlurmLauncher"):
         raise UserError("sweep.detach=true is for hydra/launcher=slurm: others end with the sweep.")
-    if outer_folds or not str(master.hydra.sweeper._target_).endswith("BasicSweeper"):
+    if outer_folds or not is_grid(master):
         raise UserError(
             "sweep.detach=true is for grids: a search, and protocol=nested, choose jobs by the "
             "results of others; leave it out and let the sweep run."
         )
+
+
+def is_grid(master: DictConfig) -> bool:
+    """Whether all combinations are known beforehand, rather than searched for."""
+    return str(master.hydra.sweeper._target_).endswith("BasicSweeper")
 
 
 def runs_in_process(launcher: DictConfig) -> bool:

@@ -8,10 +8,12 @@ believes the folders alone, so it serves every launcher, however that one ends.
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
@@ -45,6 +47,7 @@ from lpgnn_cli.sweeps.objective import search_value
 from lpgnn_cli.sweeps.submitted import in_queue, remember
 
 WAIT_SECONDS = 0.5
+T = TypeVar("T")
 
 
 class DryRun(Exception):
@@ -83,7 +86,9 @@ class Supervisor:
     ) -> list[JobReturn]:
         """What Hydra's sweeper asks for; failed jobs return nothing, which no sweeper stops at."""
         self.launcher = launcher
-        jobs = [self._plan(number, o) for number, o in enumerate(job_overrides, first)]
+        numbered = list(enumerate(job_overrides, first))
+        self.board.drawn_from = 0 if self.settings.sample is None else len(numbered)
+        jobs = [self._plan(number, o) for number, o in drawn(numbered, self.settings.sample)]
         self._carry_out(jobs, launcher)
         return [self._answer(job) for job in jobs]
 
@@ -103,8 +108,6 @@ class Supervisor:
     def _carry_out(self, jobs: Sequence[Job], launcher: Launches) -> None:
         queued = self._left_in_queue()
         self.board.add(list(jobs))
-        write_table(self.folder, self.board.jobs)
-        self._link(jobs)
         unique = list({job.key: job for job in jobs}.values())
         todo = [job for job in unique if self._is_to_run(job) and job.key not in queued]
         self.to_run.update({job.key: job for job in todo})
@@ -114,6 +117,8 @@ class Supervisor:
         self.planned()
         if self.settings.dry_run:
             raise DryRun
+        write_table(self.folder, self.board.jobs)
+        self._link(jobs)
         if self.settings.detach:
             raise Detached(self._submit(todo, launcher))
         self._prepare(launcher)
@@ -267,6 +272,14 @@ class Supervisor:
         if view.state == FINISHED:
             answer.return_value = search_value(view.summary, self.settings.metric)
         return answer
+
+
+def drawn(items: Sequence[T], wanted: int | None) -> list[T]:
+    """So many of them in their order; a larger draw has those of a smaller one among its own."""
+    if wanted is None:
+        return list(items)
+    shuffled = random.Random(0).sample(range(len(items)), len(items))
+    return [items[i] for i in sorted(shuffled[:wanted])]
 
 
 def _claims_to_run(job: Job) -> bool:
