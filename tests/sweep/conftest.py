@@ -29,10 +29,12 @@ class Sweeper:
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
     python: str = sys.executable
+    # What all of them share.
+    words: Sequence[str] = KARATE
 
     def start(self, words: Sequence[str], **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [self.python, str(SABOTEUR), "sweep", *KARATE, *words],
+            [self.python, str(SABOTEUR), "sweep", *self.words, *words],
             env={
                 **os.environ,
                 "LPGNN_RUNS": str(self.root),
