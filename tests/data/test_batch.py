@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lpgnn_cli.config.compose import compose
 from lpgnn_cli.data import GraphBatch, load_dataset
-from lpgnn_cli.data.batch import TargetLevel
+from lpgnn_cli.data.batch import PER_NODE, TargetLevel
 from lpgnn_cli.ops.arcs import Arcs
 
 PROPERTY = settings(max_examples=60, deadline=None)
@@ -91,6 +91,26 @@ def test_spans_are_the_graphs_side_by_side(batch: GraphBatch, size: int) -> None
             assert torch.equal(getattr(span, name), getattr(expected, name)), name
         for name in ("target_by_source", "in_degree", "out_degree"):
             assert torch.equal(getattr(span.arcs, name), getattr(expected.arcs, name)), name
+
+
+@PROPERTY
+@given(graphs(), st.data())
+def test_what_is_known_of_nodes_goes_along_with_their_graphs(
+    batch: GraphBatch, data: st.DataObject
+) -> None:
+    chosen = torch.tensor(data.draw(st.permutations(range(batch.num_graphs))))
+    afresh = batch.subset(chosen)
+    expected = {name: getattr(afresh, name) for name in PER_NODE}
+    for name in PER_NODE:
+        getattr(batch, name)
+    taken = batch.subset(chosen)
+    for name in PER_NODE:
+        assert name in vars(taken), name
+        torch.testing.assert_close(getattr(taken, name), expected[name], msg=name)
+    spans = list(taken.spans(2))
+    for name in PER_NODE:
+        assert all(name in vars(span) for span in spans), name
+        assert torch.equal(torch.cat([getattr(s, name) for s in spans]), getattr(taken, name))
 
 
 @PROPERTY

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lpgnn_cli.metrics import CLASSES, LABELS, task_of
-from lpgnn_cli.ops import sum_neighbours, sum_sources
+from lpgnn_cli.ops import segment_max, sum_incoming, sum_neighbours, sum_sources
 from lpgnn_cli.ops.arcs import Arcs
 from lpgnn_cli.ops.distinct import DistinctRows
 from lpgnn_cli.ops.sparse import SparseRows
@@ -25,6 +25,9 @@ TargetLevel = Literal["graph", "node"]
 POWER_ITERATIONS = 60
 # Smaller matrices are multiplied as they are in less time than rows are gathered.
 WORTH_A_TABLE = 200_000
+# One row per node, the same whichever graphs lie beside its own: once they are known of all graphs,
+# an epoch of mini-batches takes them along.
+PER_NODE = ("degree", "divisor", "inverse_norm", "neighbour_sums", "arc_sums", "arc_maxima")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +174,29 @@ class GraphBatch:
         return _for_products(self.own(self.features))
 
     @cached_property
-    def neighbour_labels(self) -> Tensor | SparseRows:
-        """Their sums over neighbours, for the same."""
-        return _for_products(sum_neighbours(self.features, self.arcs))
+    def neighbour_sums(self) -> Tensor:
+        """Their sums over neighbours."""
+        return sum_neighbours(self.features, self.arcs)
+
+    @cached_property
+    def arc_sums(self) -> Tensor:
+        """(N, 2 D) the sums over the arcs into a node of [l_(v,u), l_(u,v)]."""
+        return sum_incoming(torch.cat([self.arc_out, self.arc_in], dim=1), self.arcs)
+
+    @cached_property
+    def arc_maxima(self) -> Tensor:
+        """(N, 2 D) their maxima."""
+        labels = torch.cat([self.arc_out, self.arc_in], dim=1)
+        return segment_max(labels, self.arcs.ptr, self.arcs.target)
+
+    @cached_property
+    def surroundings(self) -> list[Tensor | SparseRows]:
+        """All that labels say of a node and around it, for products: its own, and the sums over
+        neighbours and over arcs; side by side where they are small."""
+        own, sums = self.own_labels, _for_products(self.neighbour_sums)
+        if isinstance(own, Tensor) and isinstance(sums, Tensor):
+            return [torch.cat([own, sums, self.arc_sums], dim=1)]
+        return [own, sums, self.arc_sums]
 
     @cached_property
     def distinct_arc_labels(self) -> DistinctRows | None:
@@ -252,6 +275,9 @@ class GraphBatch:
         vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
         if "spectral_norm" in vars(self):
             vars(part)["spectral_norm"] = self.spectral_norm[graphs]
+        for name in PER_NODE:
+            if name in vars(self):
+                vars(part)[name] = vars(self)[name].index_select(0, nodes)
         return part
 
     def spans(self, size: int) -> Iterator[GraphBatch]:
@@ -279,10 +305,11 @@ class GraphBatch:
         vars(span)["distinct_features"] = features and features.take(nodes)
         vars(span)["distinct_arc_labels"] = labels and labels.take(arcs)
         vars(span)["graph_of_node"] = self.graph_of_node[nodes] - graphs.start
-        vars(span)["degree"], vars(span)["divisor"] = self.degree[nodes], self.divisor[nodes]
         if "spectral_norm" in vars(self):
             vars(span)["spectral_norm"] = self.spectral_norm[graphs]
-            vars(span)["inverse_norm"] = self.inverse_norm[nodes]
+        for name in PER_NODE:
+            if name in vars(self):
+                vars(span)[name] = vars(self)[name][nodes]
         return span
 
     def to(self, device: torch.device | str) -> GraphBatch:

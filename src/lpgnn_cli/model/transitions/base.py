@@ -18,6 +18,7 @@ from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
+from lpgnn_cli.model.operator_norm import operator_norm
 from lpgnn_cli.ops import DistinctRows, SparseRows
 
 if TYPE_CHECKING:
@@ -174,23 +175,13 @@ class BlockMLP(MLP):
         weight.copy_(way.t()[:, : weight.shape[1]])
 
     def forward(self, *blocks: Tensor | SparseRows) -> Tensor:
-        return self.after_first(add_products(blocks, self.blocks(), self.first.bias))
+        """Of every block, or of all of them in one."""
+        weights = [self.first.weight] if len(blocks) == 1 else self.blocks()
+        return self.after_first(add_products(blocks, weights, self.first.bias))
 
 
 def sum_of(terms: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(terms)).sum()
-
-
-def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
-    """The operator norm, in the Euclidean or the maximum norm (`order` inf)."""
-    if weight.numel() == 0:
-        return weight.new_zeros(())
-    try:
-        norm: Tensor = torch.linalg.matrix_norm(weight, ord=order)
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        # The singular values of a diverged weight cannot be computed.
-        return weight.new_tensor(torch.inf)
-    return norm.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def add_products(

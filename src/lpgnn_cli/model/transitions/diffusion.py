@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from lpgnn_cli.config.model import DiffusionConfig
 from lpgnn_cli.model.activations import LIPSCHITZ, activation
 from lpgnn_cli.model.gate import LabelGate
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator, operator_norm
+from lpgnn_cli.model.operator_norm import norm_of_both, operator_norm
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.model.transitions.shift import GraphShift
-from lpgnn_cli.ops import DistinctRows, SparseRows, sum_incoming, sum_neighbours
+from lpgnn_cli.ops import DistinctRows, SparseRows, sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -34,10 +35,10 @@ class Diffusion(Transition):
     def __init__(self, config: DiffusionConfig, sizes: Sizes) -> None:
         super().__init__()
         self.config = config
-        sees_neighbours = config.neighbour_labels and not sizes.own_label_only
-        self.neighbour_label = sizes.label if sees_neighbours else 0
-        self.arc = sizes.arc if sees_neighbours else 0
-        columns = [sizes.label, self.neighbour_label, self.arc, self.arc]
+        self.sees_neighbours = config.neighbour_labels and not sizes.own_label_only
+        self.neighbour_label = sizes.label if self.sees_neighbours else 0
+        self.arc = sizes.arc if self.sees_neighbours else 0
+        columns = [sizes.label, self.neighbour_label, 2 * self.arc]
         self.label_way = BlockMLP(config, columns, sizes.out, config.bias)
         self.gate = LabelGate(sizes.label, sizes.out, config.bias) if config.label_gate else None
         self.learns_mixing = config.mixing == "learnt"
@@ -56,7 +57,9 @@ class Diffusion(Transition):
         self.slope = LIPSCHITZ.get(config.output_activation, 1.0)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
-        total_NO = self.config.label_scale * self._of_labels(label_NL, batch)
+        total_NO = self._of_labels(label_NL, batch)
+        if self.config.label_scale != 1:
+            total_NO = self.config.label_scale * total_NO
         if state_NS.shape[1]:
             neighbours_OS, own_OS = self._bounded()
             total_NO = total_NO + self._shifted(state_NS, batch) @ neighbours_OS.t()
@@ -68,17 +71,22 @@ class Diffusion(Transition):
     def _of_labels(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         alike = batch.own_of(batch.as_distinct(label_NL))
         if isinstance(alike, DistinctRows) and self._is_shared:
-            none = alike.rows[:, :0]
-            of_rows = self.label_way(alike.rows, none, none, none)
-            return alike.gather(self._gated(of_rows, alike.rows))
-        own, sums = self._labels(label_NL, batch)
-        result: Tensor = self.label_way(
-            own,
-            sums,
-            sum_incoming(batch.arc_out[:, : self.arc], batch.arcs),
-            sum_incoming(batch.arc_in[:, : self.arc], batch.arcs),
-        )
-        return self._gated(result, batch.own(label_NL))
+            return alike.gather(self._gated(self.label_way(alike.rows), alike.rows))
+        return self._gated(self._of_rows(label_NL, batch), batch.own(label_NL))
+
+    def _of_rows(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        """b of every node: of its own labels, and of the sums around it where they are seen."""
+        if label_NL is not batch.features or label_NL.requires_grad:
+            sums = sum_neighbours(label_NL[:, : self.neighbour_label], batch.arcs)
+            blocks: list[Tensor | SparseRows] = [
+                batch.own(label_NL),
+                sums,
+                batch.arc_sums[:, : 2 * self.arc],
+            ]
+        else:
+            blocks = batch.surroundings if self.sees_neighbours else [batch.own_labels]
+        result: Tensor = self.label_way(*blocks)
+        return result
 
     def _gated(self, values: Tensor, own_labels: Tensor) -> Tensor:
         return values if self.gate is None else values * self.gate(own_labels)
@@ -90,17 +98,6 @@ class Diffusion(Transition):
         drawn = config.norm == "batch" or (self.training and config.dropout > 0)
         return self.neighbour_label + self.arc == 0 and not drawn
 
-    def _labels(
-        self, label_NL: Tensor, batch: GraphBatch
-    ) -> tuple[Tensor | SparseRows, Tensor | SparseRows]:
-        """The node's own, and the sums over its neighbours where they are seen."""
-        if label_NL is not batch.features or label_NL.requires_grad:
-            return batch.own(label_NL), sum_neighbours(
-                label_NL[:, : self.neighbour_label], batch.arcs
-            )
-        none = label_NL[:, :0]
-        return batch.own_labels, batch.neighbour_labels if self.neighbour_label else none
-
     def _shifted(self, state_NS: Tensor, batch: GraphBatch) -> Tensor:
         """N x."""
         loops = self.config.self_loops
@@ -110,7 +107,8 @@ class Diffusion(Transition):
         summed_NS = summed_NS + batch.own(state_NS) if loops else summed_NS
         if self.config.operator == "mean":
             return summed_NS / (batch.arcs.in_degree + int(loops)).clamp(min=1).unsqueeze(1)
-        return summed_NS / (1 / batch.own(batch.inverse_norm) + int(loops))
+        inverse_N1 = batch.own(batch.inverse_norm)
+        return summed_NS / (1 / inverse_N1 + 1) if loops else summed_NS * inverse_N1
 
     def state_weights(self) -> list[Tensor]:
         return [self.from_neighbours_OS, self.from_itself_OS]
@@ -139,6 +137,5 @@ class Diffusion(Transition):
         # |N| is at most 1: in the Euclidean norm, or for means in the maximum norm over nodes.
         if self.symmetric:
             # The eigenvalues of N lie between -1 and 1, and |μ W_1 + W_2| is convex in μ.
-            ends = [operator_norm(own + neighbours), operator_norm(own - neighbours)]
-            return self.slope * torch.stack(ends).max()
+            return self.slope * norm_of_both(own, neighbours)
         return self.slope * (operator_norm(neighbours) + operator_norm(own))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lpgnn_cli.config.model import GinConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
-from lpgnn_cli.ops import sum_incoming, sum_neighbours
+from lpgnn_cli.ops import sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -23,28 +23,26 @@ class Gin(Transition):
     def __init__(self, config: GinConfig, sizes: Sizes) -> None:
         super().__init__()
         self.own_label_only, self.arc = sizes.own_label_only, sizes.arc
-        self.h = BlockMLP(config, [sizes.state, sizes.label, sizes.arc, sizes.arc], sizes.out)
+        self.h = BlockMLP(config, [sizes.state, sizes.label, 2 * sizes.arc], sizes.out)
         self.output = activation(config.output_activation)
         self.eps = nn.Parameter(torch.tensor(config.eps), requires_grad=config.train_eps)
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
-        arcs = batch.arcs
         own = 1 + self.eps
-        summed_NS = own * batch.own(state_NS) + sum_neighbours(state_NS, arcs)
+        summed_NS = own * batch.own(state_NS) + sum_neighbours(state_NS, batch.arcs)
         if self.gain is not None:  # |(1 + eps) I + A| is at most the sum of both
             summed_NS = summed_NS / (own.abs() + 1 / batch.own(batch.inverse_norm))
         summed_NL = own * batch.own(label_NL)
         if not self.own_label_only:
-            summed_NL = summed_NL + sum_neighbours(label_NL, arcs)
-        result: Tensor = self.output(
-            self.h(
-                summed_NS,
-                summed_NL,
-                sum_incoming(batch.arc_out[:, : self.arc], arcs),
-                sum_incoming(batch.arc_in[:, : self.arc], arcs),
-            )
-        )
+            summed_NL = summed_NL + self._neighbour_labels(label_NL, batch)
+        arc_sums = batch.arc_sums[:, : 2 * self.arc]
+        result: Tensor = self.output(self.h(summed_NS, summed_NL, arc_sums))
         return result
+
+    def _neighbour_labels(self, label_NL: Tensor, batch: GraphBatch) -> Tensor:
+        if label_NL is batch.features and not label_NL.requires_grad:
+            return batch.neighbour_sums
+        return sum_neighbours(label_NL, batch.arcs)
 
     def state_weights(self) -> list[Tensor]:
         return [self.h.blocks()[0]]

@@ -23,7 +23,7 @@ class Sage(Transition):
     def __init__(self, config: AggregatorConfig, sizes: Sizes) -> None:
         super().__init__()
         self.neighbour_label, self.arc = sizes.neighbour_label, sizes.arc
-        message_columns = [sizes.state, sizes.neighbour_label, sizes.arc, sizes.arc]
+        message_columns = [sizes.state, sizes.neighbour_label, 2 * sizes.arc]
         self.h = BlockMLP(config, [sizes.state, sizes.label, *message_columns], sizes.out)
         self.output = activation(config.output_activation)
 
@@ -32,10 +32,9 @@ class Sage(Transition):
         messages = [
             gather_source(state_NS, arcs),
             gather_source(label_NL[:, : self.neighbour_label], arcs),
-            batch.arc_out[:, : self.arc],
-            batch.arc_in[:, : self.arc],
         ]
         highest = [segment_max(message, arcs.ptr, arcs.target) for message in messages]
+        highest.append(batch.arc_maxima[:, : 2 * self.arc])
         result: Tensor = self.output(self.h(batch.own(state_NS), batch.own(label_NL), *highest))
         return result
 
