@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -40,6 +42,14 @@ def test_classes_that_do_not_occur_are_left_out() -> None:
     alone = torch.zeros(3, dtype=torch.int64)
     assert value("roc_auc", scores, alone) == 0.5, "nothing to tell apart"
     assert value("average_precision", scores, alone) == 0
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_scores_that_are_no_numbers_have_no_curve(name: str, broken: float) -> None:
+    scores = SCORES.clone()
+    scores[2, 1] = broken
+    assert math.isnan(value(name, scores, TARGETS))
 
 
 def test_several_labels() -> None:

@@ -2,6 +2,7 @@
 
 Targets are one class per item, or a row of 0 and 1 where an item may have several labels. What is
 undefined because a class never occurs leaves that class out, so that a small part has a value too.
+Scores that are no numbers have no curve: NaN, which training knows as divergence.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def _f1(scores: Tensor, targets: Tensor, average: str) -> Tensor:
 
 
 def _mean_over_columns(scores: Tensor, targets: Tensor, curve: Curve, otherwise: float) -> Tensor:
+    if not bool(scores.isfinite().all()):
+        return _like(scores, float("nan"))
     values = [curve(truth, score) for truth, score in _columns(scores, targets)]
     return _like(scores, float(np.mean(values)) if values else otherwise)
 

@@ -241,3 +241,21 @@ def test_the_spectral_norm_is_bounded_from_above_and_tightly() -> None:
             exact = float(torch.linalg.matrix_norm(dense, ord=2))
             assert exact - 1e-9 <= bound <= 1.01 * exact
             assert float(one.spectral_norm) == pytest.approx(bound)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_without_its_training_graphs_f_a_is_the_same_function(directed: bool) -> None:
+    """The bound that stands inside f_a goes by the kind of graphs that it was made for."""
+    config = compose(
+        "train",
+        ["dataset=karate", "recipe=none", "aggregator=diffusion", "propagation.gain=0.95"],
+    )
+    batch = random_graphs(0, directed=directed)
+    shape = DataShape.of(batch)
+    trained = build_propagation(config, shape, {"train": batch}, like=batch.features)
+    stretched(trained, 1.0)
+    loaded = build_propagation(config, shape, {}, like=batch.features)
+    loaded.network.load_state_dict(trained.network.state_dict())
+    x = [torch.randn_like(x) for x in trained.network.zero_states(batch)]
+    (here,), (there,) = trained.transit(x, batch), loaded.transit(x, batch)
+    assert torch.equal(here, there)

@@ -29,6 +29,8 @@ class DataShape:
     # The mean number of nodes of a graph.
     nodes: float
     task: str = CLASSES
+    # Whether all arcs go both ways.
+    symmetric: bool = False
 
     @classmethod
     def of(cls, batch: GraphBatch) -> DataShape:
@@ -39,6 +41,7 @@ class DataShape:
             target_level=batch.target_level,
             nodes=batch.num_nodes / max(1, batch.num_graphs),
             task=batch.task,
+            symmetric=batch.is_symmetric,
         )
 
 
@@ -71,6 +74,8 @@ class Network(nn.Module):
                 zip(self.state_sizes, label_sizes, strict=True)
             )
         )
+        for transition in self.transitions:
+            transition.symmetric = shape.symmetric
         norm, after = config.propagation.output
         self.outputs = nn.ModuleList(
             nn.Sequential(normalisation(norm, size), activation(after)) for size in self.state_sizes

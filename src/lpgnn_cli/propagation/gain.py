@@ -35,9 +35,8 @@ class GainBound:
         self.by_weights = config.gain_held_by == "weights"
         self.gain = None
         if self.by_weights:
-            symmetric = batch is not None and batch.is_symmetric
             for transition in self.transitions:
-                transition.keep_gain(config.gain, symmetric)
+                transition.keep_gain(config.gain)
         elif batch is not None:
             self.gain = Gain(network.zero_states(batch))
             self.graph_ptr = batch.graph_ptr

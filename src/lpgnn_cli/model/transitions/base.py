@@ -54,7 +54,8 @@ class Transition(nn.Module, ABC):
     of_some_nodes: ClassVar[bool] = False
     # The bound on the gain that is kept; None: no bound, and messages of states are not normalised.
     gain: float | None = None
-    # Whether all arcs go both ways: some bounds are tighter then.
+    # Whether all arcs of the graphs it was made for go both ways: some bounds are tighter then, and
+    # where they stand inside f_a, it is another function.
     symmetric: bool = False
 
     @abstractmethod
@@ -77,9 +78,9 @@ class Transition(nn.Module, ABC):
         return None
 
     @torch.no_grad()
-    def keep_gain(self, gain: float, symmetric: bool) -> None:
-        """Keep this bound from now on; it is for new weights, and for graphs of this kind."""
-        self.gain, self.symmetric = gain, symmetric
+    def keep_gain(self, gain: float) -> None:
+        """Keep this bound from now on; it is for new weights."""
+        self.gain = gain
         self.start_near_identity()
         self.project()
 
