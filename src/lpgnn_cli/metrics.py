@@ -54,7 +54,7 @@ class Metric:
 
 def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
     hits = (scores.argmax(dim=1) == targets).sum()
-    return hits / targets.new_tensor(targets.numel(), dtype=precision(targets))
+    return hits.to(precision(targets)) / targets.numel()
 
 
 def label_accuracy(scores: Tensor, targets: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.ops import Arcs, activated, arc_kernel, arc_kernels, sum_activated
+from lpgnn_cli.ops import threads as threading
 from lpgnn_cli.ops.activated import COMPILED, ENVIRONMENT_VARIABLE, PLAIN
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
@@ -168,7 +169,7 @@ def test_nothing_of_the_size_of_the_arcs_is_stored() -> None:
 
 @pytest.mark.parametrize("rows", ROWS)
 def test_the_number_of_threads_changes_no_bit(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arc_kernels, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threading, "WORTH_A_THREAD", 1)
     case = Case(random_arcs(5_000, 60_000), 7, torch.float32, rows=rows)
     assert len(case.arcs.blocks_by_source) > 3
     before = torch.get_num_threads()
@@ -191,7 +192,7 @@ def test_what_the_kernel_does_not_know_goes_the_plain_way(both: Compare) -> None
 def test_without_llvmlite_the_plain_way_is_taken_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
     assert arc_kernel() == (COMPILED, "llvmlite is installed")
-    monkeypatch.setattr(activated, "_kernels", lambda: "No module named 'llvmlite'")
+    monkeypatch.setattr(activated, "_load", lambda name: "No module named 'llvmlite'")
     name, reason = arc_kernel()
     assert name == PLAIN
     assert "No module named 'llvmlite'" in reason

@@ -12,6 +12,7 @@ from lpgnn_cli.ops.messages import (
     sum_sources,
 )
 from lpgnn_cli.ops.neighbourhood import Neighbourhood
+from lpgnn_cli.ops.products import add_products
 from lpgnn_cli.ops.segments import segment_max, segment_mean, segment_sum
 from lpgnn_cli.ops.sparse import SparseRows
 
@@ -20,6 +21,7 @@ __all__ = [
     "DistinctRows",
     "Neighbourhood",
     "SparseRows",
+    "add_products",
     "arc_kernel",
     "backend",
     "gather_source",

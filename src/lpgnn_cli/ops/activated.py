@@ -1,7 +1,8 @@
 """Sums over arcs of an activation: the one place that decides between machine code and torch.
 
-`LPGNN_ARC_KERNEL=plain|compiled` forces one of them. Left to itself, the compiled kernel does all
-that it can: single and double precision on the CPU, and the activations that it knows.
+`LPGNN_ARC_KERNEL=plain|compiled` forces one of them, here and in `products`. Left to itself, the
+compiled kernel does all that it can: single and double precision on the CPU, and the activations
+that it knows.
 
 Shapes: N nodes, A arcs, K kinds of arcs, H columns.
 """
@@ -26,6 +27,7 @@ from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming
 
 ENVIRONMENT_VARIABLE = "LPGNN_ARC_KERNEL"
 PLAIN, COMPILED = "plain", "compiled"
+ARC_KERNELS = "lpgnn_cli.ops.arc_kernels"
 
 
 def arc_kernel() -> tuple[str, str]:
@@ -33,8 +35,8 @@ def arc_kernel() -> tuple[str, str]:
     forced = _forced()
     if forced is not None:
         return forced, f"{ENVIRONMENT_VARIABLE} is set"
-    if isinstance(_kernels(), str):
-        return PLAIN, f"llvmlite does not load here: {_kernels()}"
+    if isinstance(_load(ARC_KERNELS), str):
+        return PLAIN, f"llvmlite does not load here: {_load(ARC_KERNELS)}"
     return COMPILED, "llvmlite is installed"
 
 
@@ -56,8 +58,8 @@ def sum_activated(
     """
     if not _fits(source_NH, target_NH, activation, weight_A):
         return _plain(source_NH, target_NH, arc_KH, arcs, activation, kind_A, weight_A)
-    kernels = _kernels()
-    assert isinstance(kernels, ModuleType)
+    kernels = compiled_module()
+    assert kernels is not None
     arc_sum = kernels.ArcSum(arcs, activation, kind_A, weight_A)
     inputs = (source_NH, target_NH, arc_KH)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
@@ -122,10 +124,9 @@ def _plain(
 
 def _fits(source_NH: Tensor, target_NH: Tensor, activation: str, weight_A: Tensor | None) -> bool:
     """Whether the compiled kernel can do it and shall."""
-    kernels = _kernels()
+    kernels = compiled_module()
     return (
-        isinstance(kernels, ModuleType)
-        and _forced() != PLAIN
+        kernels is not None
         and activation in kernels.ACTIVATIONS
         and source_NH.device.type == "cpu"
         and source_NH.dtype in (torch.float32, torch.float64)
@@ -135,6 +136,14 @@ def _fits(source_NH: Tensor, target_NH: Tensor, activation: str, weight_A: Tenso
     )
 
 
+def compiled_module(name: str = ARC_KERNELS) -> ModuleType | None:
+    """A module of compiled kernels, where they load and are wanted."""
+    if _forced() == PLAIN:
+        return None
+    kernels = _load(name)
+    return kernels if isinstance(kernels, ModuleType) else None
+
+
 def _forced() -> str | None:
     name = os.environ.get(ENVIRONMENT_VARIABLE) or None
     if name not in (None, PLAIN, COMPILED):
@@ -142,7 +151,7 @@ def _forced() -> str | None:
             f"{ENVIRONMENT_VARIABLE}={name} names no way to sum over arcs: "
             f"set it to {PLAIN} or {COMPILED}, or unset it."
         )
-    if name == COMPILED and isinstance(_kernels(), str):
+    if name == COMPILED and isinstance(_load(ARC_KERNELS), str):
         raise UserError(
             f"{ENVIRONMENT_VARIABLE}={COMPILED}, but llvmlite does not load here: install it, or "
             "unset the variable to use plain torch."
@@ -151,9 +160,9 @@ def _forced() -> str | None:
 
 
 @cache
-def _kernels() -> ModuleType | str:
-    """The compiled kernels, or what keeps them from loading."""
+def _load(name: str) -> ModuleType | str:
+    """A module of compiled kernels, or what keeps it from loading."""
     try:
-        return importlib.import_module("lpgnn_cli.ops.arc_kernels")
+        return importlib.import_module(name)
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)

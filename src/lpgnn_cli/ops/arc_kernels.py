@@ -21,13 +21,10 @@ Milliseconds on one CPU thread (AVX-512) for 193,000 arcs among 20,000 nodes, H 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -43,9 +40,8 @@ from lpgnn_cli.ops.lanes import (
     fitting_width,
     integer,
 )
+from lpgnn_cli.ops.threads import run_all
 
-# Fewer numbers than this are faster on one thread.
-WORTH_A_THREAD = 1_000_000
 # Rows are asked for so many arcs before they are needed: on a million nodes with ten random
 # neighbours each, H = 16, forward and backward pass take 4 and 5 ns per arc. With 16 arcs it is 9
 # and 10; with 256, 3 and 6.
@@ -270,7 +266,7 @@ class ArcSum:
         def run(first: int, stop: int) -> None:
             kernel(first, stop, q.shape[1], *addresses)
 
-        _run_all(run, arcs.blocks_by_target, arcs.num_arcs * q.shape[1])
+        run_all(run, arcs.blocks_by_target, arcs.num_arcs * q.shape[1])
         return y, slope
 
     def backward(
@@ -291,7 +287,7 @@ class ArcSum:
             def run(first: int, stop: int) -> None:
                 kernel(first, stop, p.shape[1], *addresses, _address(dr))
 
-            _run_all(run, blocks, work)
+            run_all(run, blocks, work)
             return dp, dr
 
         tables = r.new_zeros(len(blocks) - 1, *r.shape)
@@ -300,7 +296,7 @@ class ArcSum:
         def run_block(first: int, stop: int) -> None:
             kernel(first, stop, p.shape[1], *addresses, _address(table_of_block[first]))
 
-        _run_all(run_block, blocks, work, one_by_one=True)
+        run_all(run_block, blocks, work, one_by_one=True)
         return dp, tables.sum(dim=0)
 
     def _variant(self, p: Tensor, r: Tensor | None, gradient: bool) -> Variant:
@@ -314,36 +310,6 @@ class ArcSum:
             weighted=self.weight is not None,
             gradient=gradient,
         )
-
-
-def _run_all(
-    run: Callable[[int, int], None], blocks: list[int], work: int, *, one_by_one: bool = False
-) -> None:
-    """run(first, stop) over all nodes, on the threads that torch may use."""
-    threads = min(torch.get_num_threads(), 1 + work // WORTH_A_THREAD, len(blocks) - 1)
-    share = -(-(len(blocks) - 1) // max(threads, 1))
-    shares = [blocks[i : i + share + 1] for i in range(0, len(blocks) - 1, share)]
-
-    def run_share(bounds: list[int]) -> None:
-        if not one_by_one:
-            bounds = [bounds[0], bounds[-1]]
-        for first, stop in pairwise(bounds):
-            run(first, stop)
-
-    if len(shares) == 1:
-        run_share(shares[0])
-    else:
-        # The calling thread takes a share, too.
-        others = [_threads(os.getpid()).submit(run_share, bounds) for bounds in shares[1:]]
-        run_share(shares[0])
-        for other in others:
-            other.result()
-
-
-@cache
-def _threads(process: int) -> ThreadPoolExecutor:
-    """Of this process: those of a parent do not live on in a fork."""
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="arc-kernel")
 
 
 def _contiguous(rows: Tensor | None) -> Tensor | None:

@@ -73,7 +73,7 @@ class RunningViolation:
         for rows in zip(*(r.split(AT_ONCE) for r in residuals), strict=True):
             sizes = [r.abs() for r in rows]
             means = torch.stack([r.mean() for r in sizes])
-            largest = torch.stack([r.max() for r in sizes]).max()
+            largest = torch.stack([r.amax() for r in sizes]).max()
             self.pieces.append((len(rows[0]), means, largest))
 
     def values(self) -> dict[str, Tensor]:

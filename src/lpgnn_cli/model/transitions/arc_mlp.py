@@ -8,8 +8,8 @@ from torch import Tensor
 
 from lpgnn_cli.config.model import ArcMlpConfig
 from lpgnn_cli.model.activations import activation
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
-from lpgnn_cli.ops import gather_source, gather_target, sum_activated, sum_incoming
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
+from lpgnn_cli.ops import add_products, gather_source, gather_target, sum_activated, sum_incoming
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -68,8 +68,10 @@ class ArcMlp(Transition):
         # Every arc brings the bias once: degree times in a sum, and in a mean once, unless there
         # is nothing to take the mean of.
         times_N1 = batch.degree.clamp(max=1) if self.average else batch.degree
-        product_NO = summed_N @ self.h.last.weight.t()
-        return product_NO.addr_(times_N1.squeeze(1).to(product_NO.dtype), self.h.last.bias)
+        last = self.h.last
+        return add_products(
+            [times_N1.to(summed_N.dtype), summed_N], [last.bias.unsqueeze(1), last.weight]
+        )
 
     def _arc_products(
         self, weights: list[Tensor], batch: GraphBatch

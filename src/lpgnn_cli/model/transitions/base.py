@@ -19,7 +19,7 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
 from lpgnn_cli.model.operator_norm import operator_norm
-from lpgnn_cli.ops import DistinctRows, SparseRows
+from lpgnn_cli.ops import SparseRows, add_products
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -183,33 +183,3 @@ class BlockMLP(MLP):
 
 def sum_of(terms: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(terms)).sum()
-
-
-def add_products(
-    blocks: Sequence[Tensor | DistinctRows | SparseRows],
-    weights: Sequence[Tensor],
-    start: Tensor | None = None,
-) -> Tensor:
-    """start (say, a bias) + `linear(cat(blocks), cat(weights))`, without the concatenations."""
-    total = start
-    # Distinct rows first: products of the others are then added to what was gathered in one go.
-    pairs = sorted(zip(blocks, weights, strict=True), key=lambda pair: isinstance(pair[0], Tensor))
-    for block, weight in pairs:
-        if isinstance(block, DistinctRows):
-            if total is None or total.dim() == 1:
-                total = block.gather(add_products([block.rows], [weight], total))
-            else:
-                total = total + block.gather(block.rows @ weight.t())
-        elif isinstance(block, SparseRows):
-            product = block.times(weight.t())
-            total = product if total is None else total + product
-        elif block.shape[1] > 0:
-            if total is None:
-                total = block @ weight.t()
-            elif total is start:
-                total = torch.addmm(total, block, weight.t())
-            else:  # made here, and nobody goes back through its values
-                total = total.addmm_(block, weight.t())
-    if total is None:
-        return weights[0].new_zeros(len(blocks[0]), weights[0].shape[0])
-    return total if total.dim() == 2 else total.expand(len(blocks[0]), -1)

@@ -20,7 +20,7 @@ from lpgnn_cli.model.gate import LabelGate
 from lpgnn_cli.model.operator_norm import norm_of_both, operator_norm
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.model.transitions.shift import GraphShift
-from lpgnn_cli.ops import DistinctRows, SparseRows, sum_neighbours
+from lpgnn_cli.ops import DistinctRows, SparseRows, add_products, sum_neighbours
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -62,9 +62,9 @@ class Diffusion(Transition):
             total_NO = self.config.label_scale * total_NO
         if state_NS.shape[1]:
             neighbours_OS, own_OS = self._bounded()
-            total_NO = total_NO + self._shifted(state_NS, batch) @ neighbours_OS.t()
-            if self.config.own_state:
-                total_NO = total_NO + batch.own(state_NS) @ own_OS.t()
+            own_NS = batch.own(state_NS) if self.config.own_state else state_NS[:, :0]
+            blocks = [self._shifted(state_NS, batch), own_NS]
+            total_NO = add_products(blocks, [neighbours_OS, own_OS], total_NO)
         result: Tensor = self.output(total_NO)
         return result
 

@@ -14,8 +14,8 @@ from torch.nn import functional
 from lpgnn_cli.config.model import GatConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import linear_layer
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
-from lpgnn_cli.ops import gather_source, gather_target, segment_max, sum_incoming
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
+from lpgnn_cli.ops import add_products, gather_source, gather_target, segment_max, sum_incoming
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch

@@ -9,8 +9,9 @@ from torch import Tensor
 from lpgnn_cli.config.model import AggregatorConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.mlp import linear_layer
-from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, add_products, aggregator
+from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
 from lpgnn_cli.model.transitions.shift import GraphShift
+from lpgnn_cli.ops import add_products
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
