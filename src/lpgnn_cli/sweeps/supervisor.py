@@ -87,8 +87,9 @@ class Supervisor:
         """What Hydra's sweeper asks for; failed jobs return nothing, which no sweeper stops at."""
         self.launcher = launcher
         numbered = list(enumerate(job_overrides, first))
-        self.board.drawn_from = 0 if self.settings.sample is None else len(numbered)
-        jobs = [self._plan(number, o) for number, o in drawn(numbered, self.settings.sample)]
+        chosen = drawn(numbered, self.settings.sample)
+        self.board.drawn_from = len(numbered) if len(chosen) < len(numbered) else 0
+        jobs = [self._plan(number, o) for number, o in chosen]
         self._carry_out(jobs, launcher)
         return [self._answer(job) for job in jobs]
 
