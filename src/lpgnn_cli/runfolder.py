@@ -97,8 +97,8 @@ class Rule(StrEnum):
     NONE = ""
 
     @classmethod
-    def by_validation(cls, metric: str) -> Rule:
-        return cls(f"validation {metric}")
+    def by_validation(cls, select: str) -> Rule:
+        return cls(f"validation {'metric' if select == 'auto' else select}")
 
     @property
     def is_by_validation(self) -> bool:

@@ -185,6 +185,28 @@ def test_early_stopping_restores_the_checkpoint_of_the_best_validation_epoch(
     assert checkpoint(task, "last.pt")["progress"]["epoch"] == result.epochs
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("protocol.select=auto", "optim.schedule=cosine"), "last epoch"),
+        (("protocol.select=last", "optim.schedule=step", "protocol.patience=1"), "last epoch"),
+        (("protocol.select=auto", "optim.schedule=step"), "validation metric"),
+    ],
+)
+def test_an_epoch_before_the_end_of_a_planned_schedule_is_not_selected(
+    words: tuple[str, ...], expected: str, make_config: MakeConfig, make_tasks: MakeTasks
+) -> None:
+    config = make_config(*CASES["layers, dropout, early stopping"], "epochs=30", *words)
+    (task,) = make_tasks(config)
+    result = watch(task)
+    assert result.rule == expected
+    if expected == "last epoch":
+        assert (result.epochs, result.selected_epoch) == (30, 30)
+        assert checkpoints(task) == ["last.pt"]
+    else:
+        assert "selected.pt" in checkpoints(task)
+
+
 @pytest.mark.parametrize("wanted", [False, True])
 def test_without_validation_the_last_epoch_counts_and_test_labels_choose_nothing_unless_asked(
     wanted: bool, make_config: MakeConfig, make_tasks: MakeTasks

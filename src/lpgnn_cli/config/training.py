@@ -37,7 +37,7 @@ class KFoldConfig(ProtocolConfig):
 class ValidatedConfig(ProtocolConfig):
     """Early stopping on a validation part, which selects the epoch."""
 
-    select: str = setting(choices=("loss", "accuracy", "metric"))
+    select: str = setting(choices=("auto", "last", "loss", "accuracy", "metric"))
     patience: int = setting(low=1)
 
 

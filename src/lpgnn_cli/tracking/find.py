@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lpgnn_cli.config.training import ValidatedConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import BEST_ON_TEST, LAST, RunFolder
 from lpgnn_cli.tracking.fetch import fetch_model, fetch_run, is_model, is_model_uri
 from lpgnn_cli.tracking.models import find_networks
 from lpgnn_cli.tracking.named import MLFLOW_ID, find_named
 from lpgnn_cli.training.experiment import read_config
+from lpgnn_cli.training.schedule import selecting
 
 # What version 0.1 kept of the best epoch: on the validation part, or else on the test part.
 BEST_OF_0_1 = "best.pt"
@@ -36,8 +36,8 @@ def find_checkpoints(
     names = [u.name for u in folder.read_record().units]
     if unit is not None and unit not in names:
         raise UserError(f"{run} has no unit {unit}; it has {', '.join(names)}.")
-    validated = isinstance(read_config(folder).protocol, ValidatedConfig)
-    # Without a validation part the last epoch is the one that counts.
+    # Where no validation part selects an epoch, the last one counts.
+    validated = selecting(read_config(folder)) is not None
     file_name = LAST if which == "selected" and not validated else f"{which}.pt"
     files = [folder.unit(name) / file_name for name in (names if unit is None else [unit])]
     found = [file for file in files if file.is_file()]

@@ -44,7 +44,7 @@ from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
 from lpgnn_cli.training.parts import fit_scaler, make_parts
 from lpgnn_cli.training.row_files import RowFiles
-from lpgnn_cli.training.schedule import learning_rate_scale, patience_of
+from lpgnn_cli.training.schedule import learning_rate_scale, patience_of, selecting
 from lpgnn_cli.training.snapshots import StateSnapshots
 
 HALVINGS = 10
@@ -159,9 +159,8 @@ class UnitFit:
 
     @property
     def validated(self) -> ValidatedConfig | None:
-        """The rule by which a validation part ends training, where there is one."""
-        protocol = self.config.protocol
-        return protocol if isinstance(protocol, ValidatedConfig) else None
+        """The rule by which a validation part selects an epoch, where one does."""
+        return selecting(self.config)
 
     def fit(
         self, report: Callable[[int, dict[str, float]], None], stop: Callable[[], bool]

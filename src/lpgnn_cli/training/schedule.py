@@ -9,14 +9,22 @@ from lpgnn_cli.config.training import OptimConfig, ValidatedConfig
 
 
 def patience_of(config: TrainConfig) -> float:
-    """Epochs without a better one after which training stops early; infinite where it does not.
+    """Epochs without a better one after which training stops early; infinite where it does not."""
+    protocol = selecting(config)
+    return math.inf if protocol is None or _is_planned(config) else protocol.patience
 
-    A learning rate that is planned over all epochs does its best at their end.
-    """
+
+def selecting(config: TrainConfig) -> ValidatedConfig | None:
+    """The protocol whose validation part selects an epoch; None where the last one counts."""
     protocol = config.protocol
-    if isinstance(protocol, ValidatedConfig) and config.optim.schedule == "step":
-        return protocol.patience
-    return math.inf
+    if not isinstance(protocol, ValidatedConfig) or protocol.select == "last":
+        return None
+    return None if protocol.select == "auto" and _is_planned(config) else protocol
+
+
+def _is_planned(config: TrainConfig) -> bool:
+    """A learning rate that is planned over all epochs does its best at their end."""
+    return config.optim.schedule != "step"
 
 
 def learning_rate_scale(config: OptimConfig, epoch: int, epochs: int) -> float:
