@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from lpgnn_cli.processes import Event, Lost, ProcessPool, Returned, Said
-from lpgnn_cli.training.execute import PRELOADED
+from lpgnn_cli.processes import UNIT_MODULES, Event, Lost, ProcessPool, Returned, Said
 
 # Worker processes must be able to import what they run.
 TASKS = '''
@@ -84,7 +83,7 @@ if __name__ == "__main__":
 
 def make_pool(slots: int = 1) -> ProcessPool[int]:
     """With the fork server of training, which tests that come later in this process share."""
-    return ProcessPool(range(slots), PRELOADED)
+    return ProcessPool(range(slots), UNIT_MODULES)
 
 
 @pytest.fixture

@@ -15,8 +15,11 @@ from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.commands import Command
 from lpgnn_cli.config.compose import check_overrides, conf_dir, load, make_loader, to_typed
 from lpgnn_cli.config.hydra_internals import make_flag_parser, run_app
+from lpgnn_cli.config.registry import must_stay_here
+from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import RunFailed, UserError
+from lpgnn_cli.processes import UNIT_MODULES, cores, start_fork_server
 
 
 def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
@@ -85,11 +88,26 @@ class _Failed(SystemExit):
         self.error = error
 
 
+def may_have_workers(config: TrainConfig) -> bool:
+    """Whether there will be units to train side by side, as far as it is known before the data."""
+    protocol = config.protocol
+    units = protocol.repeats * (getattr(protocol, "folds", None) or 1)
+    if units == 1 or config.resume is not None or not config.device.startswith(("auto", "cpu")):
+        return False
+    if must_stay_here(config):
+        return False
+    return cores() > 1 if protocol.workers == "auto" else protocol.workers != "1"
+
+
 def _task(module: str) -> Callable[[DictConfig], float | None]:
     def task(config: DictConfig) -> float | None:
         tune_allocator()
         try:
-            result: float | None = import_module(module).run(to_typed(config))
+            typed = to_typed(config)
+            if isinstance(typed, TrainConfig) and may_have_workers(typed):
+                # It imports torch, and so does this process: side by side, not one after the other.
+                start_fork_server(UNIT_MODULES)
+            result: float | None = import_module(module).run(typed)
         except (UserError, RunFailed) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 raise  # the other jobs go on; Hydra reports this one at the end

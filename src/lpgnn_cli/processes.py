@@ -31,6 +31,8 @@ from typing import Any, Generic, TypeVar
 from lpgnn_cli import signals
 
 FORK_SERVER = "lpgnn_cli.fork_server"
+# What it imports for those that train the units of a run; what is not installed is passed over.
+UNIT_MODULES = ("lpgnn_cli.training.execute", "lpgnn_cli.ops.arc_kernels")
 # Seconds between two requests to end.
 AGAIN = 0.5
 # Seconds that workers have to save when the pool is left before they are done.
@@ -90,8 +92,7 @@ class ProcessPool(Generic[Slot]):
         if new_interpreters:
             self._context = multiprocessing.get_context("spawn")
         else:
-            self._context = multiprocessing.get_context("forkserver")
-            self._context.set_forkserver_preload([FORK_SERVER, *preload])
+            self._context = _fork_server_context(preload)
         self._free = list(slots)
         self._running: dict[Connection, _Worker[Slot]] = {}
         self._lifeline, self._held = self._context.Pipe(duplex=False)
@@ -133,8 +134,7 @@ class ProcessPool(Generic[Slot]):
         # First, and not as part of what follows: its start unblocks signals.
         multiprocessing.resource_tracker.ensure_running()
         if isinstance(self._context, ForkServerContext):
-            with signals.blocked():  # which would have a new interpreter print a traceback
-                multiprocessing.forkserver.ensure_running()
+            _ensure_fork_server()
             process.start()
         else:
             with signals.blocked():
@@ -185,6 +185,29 @@ class ProcessPool(Generic[Slot]):
                 if process.is_alive():
                     process.kill()
                     process.join()
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def start_fork_server(preload: Sequence[str]) -> None:
+    """Have it import these while this process does something else, ahead of a pool."""
+    _fork_server_context(preload)
+    multiprocessing.resource_tracker.ensure_running()
+    _ensure_fork_server()
+
+
+def _fork_server_context(preload: Sequence[str]) -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([FORK_SERVER, *preload])
+    return context
+
+
+def _ensure_fork_server() -> None:
+    with signals.blocked():  # which would have a new interpreter print a traceback
+        multiprocessing.forkserver.ensure_running()
 
 
 def _work(

@@ -85,7 +85,8 @@ def _version(name: str) -> str | None:
 def _device(torch_version: str) -> Finding:
     import torch
 
-    from lpgnn_cli.training.device import cores, resolve_device
+    from lpgnn_cli.processes import cores
+    from lpgnn_cli.training.device import resolve_device
 
     device = resolve_device("auto")
     if device.type == "cuda":

@@ -17,8 +17,9 @@ from lpgnn_cli.ops.activated import compiled_module
 from lpgnn_cli.ops.distinct import DistinctRows
 from lpgnn_cli.ops.sparse import SparseRows
 
-# Multiplications for which machine code is worth its compilation and the way to it.
-WORTH_A_KERNEL = 4_000_000
+# Multiplications for which machine code is worth its compilation, which every process pays, and the
+# way to it.
+WORTH_A_KERNEL = 8_000_000
 # Bytes of weights that stay in a cache beside the rows.
 MOST_BYTES = 1 << 17
 # Bytes of a result. Beyond, blocks of memory come in an order that leaves more gaps in the heap: on

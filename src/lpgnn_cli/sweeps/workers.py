@@ -13,9 +13,9 @@ from omegaconf import DictConfig, open_dict
 
 from lpgnn_cli.config.compose import prepare_hydra
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.processes import cores
 from lpgnn_cli.sweeps.launchers import HasSlots, JobLauncher, WorkersLauncher
 from lpgnn_cli.sweeps.pool import VISIBLE, Died, run_in_pool
-from lpgnn_cli.training.device import cores
 
 AUTO = "auto"
 

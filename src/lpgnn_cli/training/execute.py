@@ -21,7 +21,7 @@ import torch
 from lpgnn_cli import locks
 from lpgnn_cli.atomic import remove_temporaries
 from lpgnn_cli.errors import UserError, describe_os_error
-from lpgnn_cli.processes import AGAIN, GRACE, Lost, ProcessPool, Said, Send
+from lpgnn_cli.processes import AGAIN, GRACE, UNIT_MODULES, Lost, ProcessPool, Said, Send, cores
 from lpgnn_cli.runfolder import (
     DIVERGED,
     FAILED,
@@ -32,12 +32,8 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.signals import StopFlag
-from lpgnn_cli.training.device import cores
 from lpgnn_cli.training.fit import UnitFit, UnitTask
 from lpgnn_cli.training.observer import Observer
-
-# What the fork server imports, once for all units; what is not installed is passed over.
-PRELOADED = [__name__, "lpgnn_cli.ops.arc_kernels"]
 
 
 def plan_workers(wanted: str, units: int, device: torch.device) -> int:
@@ -124,7 +120,7 @@ def _run_side_by_side(
     waiting = deque(enumerate(tasks))
     results: dict[str, UnitResult] = {}
     ending, told = False, 0.0
-    with ProcessPool(range(workers), PRELOADED) as pool:
+    with ProcessPool(range(workers), UNIT_MODULES) as pool:
         while waiting or pool.is_busy:
             while waiting and pool.has_room and not stop():
                 number, task = waiting.popleft()
