@@ -17,6 +17,7 @@ from PIL import Image
 
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import conf_dir
+from lpgnn_cli.paper.grids import KEPT as GRIDS
 from lpgnn_cli.paper.nested import KEPT as SWEEPS
 from lpgnn_cli.paper.presets import departures, preset_settings
 from lpgnn_cli.paper.reference import Preset, presets_by_name
@@ -63,7 +64,7 @@ def test_committed_settings_are_those_of_the_preset(line: dict[str, Any]) -> Non
 def test_the_committed_tables_say_what_the_committed_runs_hold(tmp_path: Path) -> None:
     results = tmp_path / "results"
     results.mkdir()
-    for name in (RUNS, SWEEPS, "notes.yaml"):
+    for name in (RUNS, SWEEPS, GRIDS, "notes.yaml"):
         shutil.copyfile(COMMITTED / name, results / name)
     shutil.copytree(COMMITTED / "figures", results / "figures")
     write_results(results)
@@ -75,7 +76,7 @@ def test_the_committed_tables_say_what_the_committed_runs_hold(tmp_path: Path) -
 
 def test_the_committed_results_are_few_small_files_without_leftovers() -> None:
     files = [path for path in COMMITTED.rglob("*") if path.is_file()]
-    assert len(files) <= 12
+    assert len(files) <= 13
     assert sum(path.stat().st_size for path in files) < 1_000_000
     assert set(read_notes(COMMITTED)) <= set(presets_by_name())
     shown = "".join(page.read_text(encoding="utf-8") for page in COMMITTED.glob("*.md"))
