@@ -97,6 +97,11 @@ def test_prepare_with_settings(run: Run, write_tu: Callable[..., Path], tmp_path
     assert (code, out) == (0, "tu: 4 graphs, 9 nodes, 5 arcs, 2 classes; ready.\n")
 
 
+def test_a_name_may_be_written_as_a_setting(run: Run) -> None:
+    assert run("describe", "dataset=karate") == run("describe", "karate")
+    assert run("prepare", "dataset=karate")[0] == 0
+
+
 def test_a_typo_is_found_before_any_work(run: Run) -> None:
     code, out, err = run("prepare", "mutag", "nci")
     assert (code, out) == (2, "")

@@ -35,7 +35,8 @@ def main(argv: list[str]) -> int:
     describe.add_argument("settings", metavar="key=value", nargs="*")
     prepare = actions.add_parser("prepare", help="fetch datasets and check them")
     prepare.add_argument("words", metavar="NAME", nargs="+")
-    options = parser.parse_args(argv)
+    # `dataset=mutag`, as other commands have it, means the same.
+    options = parser.parse_args([word.removeprefix("dataset=") for word in argv])
     if options.action == "describe":
         _describe(options.name, options.settings)
     elif options.action == "prepare":
