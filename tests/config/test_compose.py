@@ -19,6 +19,7 @@ from lpgnn_cli.config.compose import (
     without_hydra,
 )
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.training.schedule import selecting
 
 LOADER = make_loader()
 
@@ -142,10 +143,17 @@ def test_whole_graphs_of_any_name_have_one_recipe() -> None:
     assert named.aggregator.name == "diffusion"
 
 
-@pytest.mark.parametrize(("protocol", "steps"), [("kfold", 1), ("holdout", 8), ("nested", 8)])
-def test_states_arrive_where_a_validation_part_selects(protocol: str, steps: int) -> None:
-    config = compose("train", ["dataset=mutag", f"protocol={protocol}"])
-    assert config.inference.steps_per_epoch == steps
+def test_where_the_last_epoch_counts_its_curve_costs_one_step_per_epoch() -> None:
+    for protocol in ("kfold", "holdout", "nested"):
+        config = compose("train", ["dataset=mutag", f"protocol={protocol}"])
+        assert selecting(config) is None
+        assert config.inference.steps_per_epoch == 1
+
+
+def test_a_preset_whose_validation_part_selects_lets_its_states_arrive() -> None:
+    config = compose("train", ["experiment=enzymes_lp"])
+    assert selecting(config) is not None
+    assert config.inference.steps_per_epoch == 8
 
 
 @pytest.mark.parametrize("words", [["g=abs"], ["recipe=paper"], ["recipe=none"]])
