@@ -35,7 +35,7 @@ def write_sweep(
     ]
     (folder / "nested.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
     run = RunFolder(folder)
-    run.write_summary({"jobs": 6 + len(figures)})
+    run.write_summary({"jobs": 6 + len(figures), "seconds": 12.5})
     about = RunRecord(
         id=name,
         command="sweep",
@@ -91,6 +91,7 @@ def test_sweeps_are_collected_with_the_runs(
     (line,) = (tmp_path / "results" / "nested.jsonl").read_text().splitlines()
     kept = json.loads(line)
     assert kept["figures"] == [0.8, 0.9]
+    assert kept["seconds"] == 12.5
     assert (kept["version"], kept["git_commit"], kept["versions"]) == ("0", "abc", {"torch": "2"})
     assert report(capsys, "table=nested", "--results", "results", "--format", "csv") == expected
     assert "Selected without the test parts" in (tmp_path / "results" / "README.md").read_text()

@@ -50,6 +50,8 @@ class NestedSweep(KeptSweep):
     persistent: tuple[float, ...]
     dataset_fingerprint: str
     split_fingerprint: str
+    # Of computing, over all jobs; what was collected before knows none.
+    seconds: float | None = None
 
     @property
     def apart(self) -> float:
@@ -166,6 +168,7 @@ def _read(folder: RunFolder) -> NestedSweep | None:
     """A sweep, or None where it has not finished or its files cannot be read."""
     try:
         record, config = folder.read_record(), read_flat_config(folder.config_path)
+        summary = folder.read_summary()
         with (folder.path / FILE).open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         if record.state != FINISHED or len(rows) < 2:
@@ -177,7 +180,7 @@ def _read(folder: RunFolder) -> NestedSweep | None:
             dataset=config["dataset.name"],
             model=_model(config),
             metric=metric,
-            combinations=int(folder.read_summary()["jobs"]) - len(rows),
+            combinations=int(summary["jobs"]) - len(rows),
             seeds=len(rows[0]["by_seed"].split()),
             figures=tuple(float(row[TEST + metric]) for row in rows),
             inner=tuple(float(row[INNER + metric]) for row in rows),
@@ -189,6 +192,7 @@ def _read(folder: RunFolder) -> NestedSweep | None:
             versions=record.versions,
             dataset_fingerprint=record.dataset_fingerprint,
             split_fingerprint=record.split_fingerprint,
+            seconds=summary.get("seconds"),
         )
     except (OSError, ValueError, KeyError, StopIteration):
         return None

@@ -33,7 +33,6 @@ from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
 from lpgnn_cli.paper.grids import grids_section, read_grids
 from lpgnn_cli.paper.nested import nested_section, read_sweeps
-from lpgnn_cli.paper.presets import departures
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Preset, presets_by_name, reach_tables, reference_tables
 from lpgnn_cli.paper.render import markdown
@@ -228,7 +227,6 @@ def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:
         units=tuple(with_figures_of_today(_units(plain["units"]), summary)),
         violation=tuple((epoch, value) for epoch, value in plain["violation"]),
         embeddings=(embedding,) if preset == EMBEDDED and embedding.is_file() else (),
-        departures=tuple(departures(preset, plain["settings"])),
     )
 
 
