@@ -10,13 +10,18 @@ import pytest
 from lpgnn_cli.cli import main
 from lpgnn_cli.config.compose import check_overrides, make_loader
 from lpgnn_cli.paper.estimate import Estimate, Rates
+from lpgnn_cli.paper.fair import MODELS
 from lpgnn_cli.paper.nested import NestedSweep, read_sweeps
-from lpgnn_cli.paper.plan import commands, fair_words, missing_runs, missing_sweeps, plan
+from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps, plan
 from lpgnn_cli.paper.presets import composed_settings, preset_settings
 from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.paper.results import read_results
 
 COMMITTED = Path(__file__).parents[2] / "results"
+
+
+def fair_words(dataset: str, experiment: str) -> list[str]:
+    return next(model for model in MODELS if model.words == (experiment,)).command(dataset)
 
 
 def nested(words: list[str], seconds: float | None = None) -> NestedSweep:

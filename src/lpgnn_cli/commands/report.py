@@ -35,12 +35,11 @@ from lpgnn_cli.paper.nested import (
     KEPT,
     NestedSweep,
     collect_sweeps,
-    nested_csv,
-    nested_section,
     read_sweeps,
     sweeps_in_folders,
     sweeps_in_store,
 )
+from lpgnn_cli.paper.nested_section import comparison_rows, nested_csv, nested_section
 from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps, plan
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
@@ -141,18 +140,20 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
     runs, source, notes = _read(arguments, scratch)
     sweeps, grids = _read_sweeps(arguments, scratch), _read_grids(arguments)
     findings = find(tables, runs)
+    everything = not reach and len(tables) == len(reference_tables())
     if form == "csv":
         if NESTED in others:
             return _deliver(nested_csv(sweeps), output)
         if GRIDS in others:
             return _deliver(grids_csv(grids), output)
-        text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
-        return _deliver(text, output)
+        if COMPARISONS in others:
+            more = comparison_rows(sweeps) if everything else []
+            return _deliver(comparisons_csv(findings, more), output)
+        return _deliver(cells_csv(findings), output)
     if reach:
         report = reach_report(findings, source, notes)
     else:
         report = write_report(findings, source, notes)
-    everything = not reach and len(tables) == len(reference_tables())
     if GRIDS in others or (grids and everything):
         report.sections.append(grids_section(grids))
     if NESTED in others or (sweeps and everything):

@@ -127,7 +127,8 @@ def write_report(findings: Sequence[Findings], source: str, notes: dict[str, str
     return Report(
         title="The paper's tables, measured here",
         source=source,
-        legend=LEGEND,
+        # What the first line says holds for every section, the others for these tables.
+        legend=LEGEND if findings else LEGEND[:1],
         sections=[_section(one, notes) for one in findings],
     )
 
@@ -318,8 +319,8 @@ def _measured_row(cell: Cell, measured: Measured) -> list[str]:
     ]
 
 
-def comparisons_csv(findings: Sequence[Findings]) -> str:
-    """Every comparison under both protocols, one row each."""
+def comparisons_csv(findings: Sequence[Findings], more: Iterable[Sequence[str]] = ()) -> str:
+    """Every comparison under both protocols, one row each, and those of other sections."""
     header = ["table", "first", "second", "column", "protocol", "pairs", "difference"]
     header += ["p_sign_flips", "p_corrected_t", "remark"]
     rows = []
@@ -332,7 +333,7 @@ def comparisons_csv(findings: Sequence[Findings]) -> str:
                 rows.append([*place, protocol, str(test.pairs), *values])
             if not c.tests:
                 rows.append([*place, "", "", "", "", "", c.reason])
-    return csv_text(header, rows)
+    return csv_text(header, [*rows, *more])
 
 
 def _plain(value: float | None, digits: int = 3) -> str:

@@ -144,6 +144,8 @@ LATEX = {
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
     "±": "$\\pm$",
+    "°": "$^\\circ$",
+    **{mark: f"$^{letter}$" for mark, letter in zip("ᵃᵇᶜᵈᵉᶠᵍʰ", "abcdefgh", strict=True)},
     "ε": "$\\varepsilon$",
     "<": "$<$",
     ">": "$>$",

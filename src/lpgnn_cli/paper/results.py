@@ -32,7 +32,8 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
 from lpgnn_cli.paper.grids import grids_section, read_grids
-from lpgnn_cli.paper.nested import nested_section, read_sweeps
+from lpgnn_cli.paper.nested import read_sweeps
+from lpgnn_cli.paper.nested_section import nested_section
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Preset, presets_by_name, reach_tables, reference_tables
 from lpgnn_cli.paper.render import markdown
