@@ -108,12 +108,12 @@ def write_fair(
     figures: list[float],
     *words: str,
     select: str = "auto",
-    **record: object,
+    started: float = 1.0,
 ) -> None:
-    """A sweep of the fair table on MUTAG; words of the command that are not settings of it."""
+    """A sweep of the fair table on MUTAG, with more words in its command."""
     name = f"{model}-{len(list(runs.glob('sweep/*')))}"
     argv = ["sweep", f"experiment=fair/{model}", "dataset=mutag", *words, *ELSEWHERE]
-    write_sweep(runs, name, figures, argv=argv, **record)
+    write_sweep(runs, name, figures, argv=argv, started=started)
     config = runs / "sweep" / name / "config.yaml"
     about = "name: null" if any("variant" in word for word in words) else f"name: fair_{model}"
     text = config.read_text("utf-8").replace("name: nested", f"name: nested, select: {select}")
