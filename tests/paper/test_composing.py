@@ -83,3 +83,18 @@ def test_compositions_share_no_values() -> None:
     assert first.lr.theta == 0.77
     assert second.lr.theta != 0.77
     assert {"experiment/mutag_single", "recipe/lagrangian/mutag", "train"} <= set(files)
+
+
+def test_what_is_composed_ahead_is_found_by_who_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By other processes, and to the letter what one composition after another gives."""
+    wanted = [["experiment=karate"], ["experiment=karate", "variant=control"], ["no.such=1"]]
+    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "one by one"))
+    expected = [presets.composed_text(words) for words in wanted[:2]]
+    monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "ahead"))
+    monkeypatch.setattr(presets, "MANY", 2)
+    presets.compose_ahead(wanted)
+    monkeypatch.setattr(presets, "_loader", lambda: pytest.fail("composed again"))
+    assert [presets.composed_text(words) for words in wanted[:2]] == expected
+    assert presets._kept(wanted[2]) is None

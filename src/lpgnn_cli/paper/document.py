@@ -17,7 +17,7 @@ from lpgnn_cli.formatting import (
     signed,
 )
 from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
-from lpgnn_cli.paper.presets import settings_digest
+from lpgnn_cli.paper.presets import compose_ahead, settings_digest
 from lpgnn_cli.paper.reference import Protocol, Table, Value
 from lpgnn_cli.paper.runs import PresetRun
 from lpgnn_cli.paper.significance import Comparison, compare_rows
@@ -105,12 +105,13 @@ class Findings:
     unfinished: list[PresetRun]
 
 
-def find(tables: Iterable[Table], runs: Sequence[PresetRun]) -> list[Findings]:
+def find(tables: Sequence[Table], runs: Sequence[PresetRun]) -> list[Findings]:
+    known = {run.preset for run in runs}
+    compose_ahead(p.overrides for table in tables for p in table.presets if p in known)
     findings = []
     for table in tables:
         cells = fill(table, runs)
-        presets = {preset for cell in cells for preset in cell.reference.presets}
-        own = [run for run in runs if run.preset in presets]
+        own = [run for run in runs if run.preset in table.presets]
         findings.append(
             Findings(
                 table=table,

@@ -14,7 +14,7 @@ from lpgnn_cli.config.variants import UNCHANGED
 from lpgnn_cli.paper.estimate import Estimate, Rates
 from lpgnn_cli.paper.fair import DATASETS, MODELS, combinations, words_of
 from lpgnn_cli.paper.nested import NestedSweep
-from lpgnn_cli.paper.presets import composed_settings, preset_settings
+from lpgnn_cli.paper.presets import compose_ahead, composed_settings, preset_settings
 from lpgnn_cli.paper.reference import Preset, reference_tables
 from lpgnn_cli.paper.runs import PresetRun, newest_match
 
@@ -29,7 +29,9 @@ class Planned:
 
 def missing_runs(runs: Sequence[PresetRun]) -> list[Preset]:
     """One per empty cell, in the order of the tables; any preset of a cell fills it."""
-    cells = [c for t in reference_tables().values() for r in t.rows for c in r.cells.values()]
+    tables = reference_tables().values()
+    compose_ahead(preset.overrides for table in tables for preset in table.presets)
+    cells = [cell for table in tables for row in table.rows for cell in row.cells.values()]
     lacking = [c.presets[0] for c in cells if c.presets and newest_match(runs, c.presets) is None]
     return list(dict.fromkeys(lacking))
 
@@ -48,10 +50,17 @@ def plan(runs: Sequence[PresetRun], sweeps: Sequence[NestedSweep]) -> list[Plann
         Planned(shlex.join(["lpgnn", "train", *one.overrides]), rates.run(preset_settings(one)))
         for one in missing_runs(runs)
     ]
-    for words in missing_sweeps(sweeps):
-        estimate = rates.sweep(composed_settings(*words), grid)
+    # A control takes what its model takes.
+    models = [(words, _without_variant(words)) for words in missing_sweeps(sweeps)]
+    compose_ahead(model for _, model in models)
+    for words, model in models:
+        estimate = rates.sweep(composed_settings(*model), grid)
         found.append(Planned(shlex.join(["lpgnn", "sweep", *words]), estimate))
     return found
+
+
+def _without_variant(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for word in words if not word.startswith("variant="))
 
 
 def commands(presets: Sequence[Preset], sweeps: Sequence[Sequence[str]]) -> list[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from hydra.errors import HydraException
@@ -25,7 +25,11 @@ from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import one_line
 from lpgnn_cli.paper.reference import Preset
+from lpgnn_cli.processes import ProcessPool, Send, cores
 from lpgnn_cli.settings import flat_config
+
+# Fewer take less time one by one than other processes need to start.
+MANY = 20
 
 
 def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
@@ -60,22 +64,52 @@ def preset_text(preset: Preset) -> str:
 
 def composed_text(words: Sequence[str]) -> str:
     """The config that a run with these words would write."""
-    name = hashlib.sha256("\n".join(words).encode()).hexdigest()[:24]
-    path = cache_folder() / "presets" / _place() / f"{name}.yaml"
-    if path.is_file():
-        about, _, text = path.read_text(encoding="utf-8").partition("\n")
-        digest, *files = about.removeprefix("# ").split()
-        if digest == _digest(files):
-            return text
+    kept = _kept(words)
+    if kept is not None:
+        return kept
     try:
         composed, files = _loader().compose("train", words)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(f"{' '.join(words)} cannot be composed: {one_line(str(error))}") from error
     text = OmegaConf.to_yaml(OmegaConf.structured(to_typed(without_hydra(composed))))
+    path = _path(words)
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, f"# {_digest(files)} {' '.join(files)}\n{text}")
     return text
+
+
+def compose_ahead(wanted: Iterable[Sequence[str]]) -> None:
+    """Compose on all cores what the cache lacks of it; who asks for one of them finds it there."""
+    lacking = [words for words in dict.fromkeys(map(tuple, wanted)) if _kept(words) is None]
+    if len(lacking) < MANY:
+        return
+    with ProcessPool(range(cores()), preload=(__name__,)) as pool:
+        for number in range(cores()):
+            pool.start(number, partial(_compose_all, lacking[number :: cores()]))
+        while pool.is_busy:
+            list(pool.events(timeout=1.0))
+
+
+def _compose_all(wanted: Sequence[Sequence[str]], _: Send) -> None:
+    for words in wanted:
+        with contextlib.suppress(UserError):  # who asks for it is told
+            composed_text(words)
+
+
+def _kept(words: Sequence[str]) -> str | None:
+    """What the cache has, if it still holds."""
+    path = _path(words)
+    if not path.is_file():
+        return None
+    about, _, text = path.read_text(encoding="utf-8").partition("\n")
+    digest, *files = about.removeprefix("# ").split()
+    return text if digest == _digest(files) else None
+
+
+def _path(words: Sequence[str]) -> Path:
+    name = hashlib.sha256("\n".join(words).encode()).hexdigest()[:24]
+    return cache_folder() / "presets" / _place() / f"{name}.yaml"
 
 
 def settings_digest(preset: Preset) -> str:

@@ -97,8 +97,8 @@ def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
 def write_results(results: Path) -> None:
     """The tables and figures of what has been collected."""
     runs, notes = read_results(results), read_notes(results)
-    findings = find(reference_tables().values(), runs)
-    reach = find(reach_tables().values(), runs)
+    findings = find(list(reference_tables().values()), runs)
+    reach = find(list(reach_tables().values()), runs)
     figures = draw_figures(findings, results / "figures")
     figures |= draw_reach(reach, results / "figures")
     for path in (results / "figures").glob("*.png"):
