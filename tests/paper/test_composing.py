@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +15,21 @@ from lpgnn_cli.paper import presets
 WORDS = ("experiment=mutag_single",)
 
 
+def forget() -> None:
+    """What a process remembers of `conf/`."""
+    presets._place.cache_clear()
+    presets._content.cache_clear()
+
+
 @pytest.fixture
-def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of `conf/` to change, and a cache of its own."""
     copy = tmp_path / "conf"
     shutil.copytree(conf_dir(), copy)
     monkeypatch.setattr(presets, "conf_dir", lambda: copy)
     monkeypatch.setenv("LPGNN_CACHE", str(tmp_path / "cache"))
-    return copy
+    yield copy
+    forget()
 
 
 @pytest.fixture
@@ -38,8 +45,7 @@ def composed(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[
             return loader
 
         monkeypatch.setattr(presets, "_loader", ask)
-        presets._place.cache_clear()
-        presets._content.cache_clear()
+        forget()
         return presets.composed_text(WORDS), bool(used)
 
     return compose
