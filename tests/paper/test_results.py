@@ -166,6 +166,20 @@ def test_a_thinned_curve_is_short_and_ends_with_the_last_epoch() -> None:
     assert thin(()) == []
 
 
+def test_collecting_leaves_the_lines_of_other_runs_as_they_are(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    shutil.copyfile(COMMITTED / RUNS, results / RUNS)
+    make_run("karate", [0.5])
+    assert "karate" in report(capsys, "collect")
+    before, after = ((folder / RUNS).read_text("utf-8") for folder in (COMMITTED, results))
+    changed = set(after.splitlines()) - set(before.splitlines())
+    assert [json.loads(line)["preset"] for line in changed] == ["karate"]
+    assert len(after.splitlines()) == len(before.splitlines())
+
+
 def test_notes_explain_a_row_that_falls_short(
     capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
 ) -> None:

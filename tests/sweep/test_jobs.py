@@ -32,8 +32,8 @@ from lpgnn_cli.sweeps.jobs import (
 )
 from lpgnn_cli.sweeps.leaderboard import command_line, effect_title, effects
 from lpgnn_cli.sweeps.objective import objective, search_value
-from lpgnn_cli.sweeps.session import default_name, swept_overrides
-from lpgnn_cli.sweeps.supervisor import drawn
+from lpgnn_cli.sweeps.session import Session, default_name, swept_overrides
+from lpgnn_cli.sweeps.supervisor import Supervisor, drawn
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
 GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))
@@ -292,6 +292,43 @@ def test_a_sweep_of_which_nothing_counts_any_more_begins_anew(
     assert again.id == record.id
     assert again.started > record.started
     assert (again.git_commit, again.version) != ("an earlier one", "0")
+
+
+def test_a_sweep_that_began_anew_and_was_killed_goes_on_from_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = [*KARATE, "epochs=1", "tracking=none", "hydra/launcher=basic", "seed=range(2)"]
+    (before,) = sampled(capsys, tmp_path, words, "")
+    record = before.read_record()
+    monkeypatch.setattr(identity, "code_version", lambda: "changed")
+    with monkeypatch.context() as patch:
+
+        def killed(*_: object) -> None:
+            raise SystemExit  # which leaves the folder as it is at that moment
+
+        patch.setattr(Session, "close", killed)
+        patch.setattr(Supervisor, "_run", killed)
+        with pytest.raises(SystemExit):
+            main(["sweep", *words])
+    anew = before.read_record()
+    assert anew.started > record.started
+    assert main(["sweep", *words]) == 0
+    assert before.read_record().started == anew.started
+    assert before.read_record().state == FINISHED
+
+
+def test_jobs_that_another_sweep_computed_since_are_no_part_of_an_earlier_start(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = [*KARATE, "epochs=1", "tracking=none", "hydra/launcher=basic", "seed=range(2)"]
+    (own,) = sampled(capsys, tmp_path, words, "")
+    record = own.read_record()
+    monkeypatch.setattr(identity, "code_version", lambda: "changed")
+    sampled(capsys, tmp_path, [*words, "sweep.name=other"], "")
+    sampled(capsys, tmp_path, words, "")
+    assert own.read_record().started > record.started
 
 
 def sampled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from lpgnn_cli.paper.document import (
     find,
     write_report,
 )
+from lpgnn_cli.paper.estimate import Estimate
 from lpgnn_cli.paper.grids import (
     GRIDS,
     GridSweep,
@@ -33,13 +35,12 @@ from lpgnn_cli.paper.nested import (
     KEPT,
     NestedSweep,
     collect_sweeps,
-    nested_csv,
-    nested_section,
     read_sweeps,
     sweeps_in_folders,
     sweeps_in_store,
 )
-from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps
+from lpgnn_cli.paper.nested_section import comparison_rows, nested_csv, nested_section
+from lpgnn_cli.paper.plan import commands, missing_runs, missing_sweeps, plan
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Table, reach_tables, reference_tables
 from lpgnn_cli.paper.results import (
@@ -51,6 +52,7 @@ from lpgnn_cli.paper.results import (
     write_results,
 )
 from lpgnn_cli.paper.runs import PresetRun, runs_in_folders, runs_in_store
+from lpgnn_cli.processes import cores
 from lpgnn_cli.runfolder import runs_root
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.nested import NESTED
@@ -62,6 +64,10 @@ COMPARISONS = "comparisons"
 REACH = "reach"
 # What `table=` knows beside the paper's tables.
 OTHERS = (COMPARISONS, NESTED, GRIDS)
+ROUGH = (
+    "~: nothing on that dataset tells; by epochs x layers x graphs, at the median pace of the same "
+    "propagation on other datasets."
+)
 
 
 def main(argv: list[str]) -> int:
@@ -134,18 +140,20 @@ def _report(arguments: argparse.Namespace, words: Sequence[str], scratch: Path) 
     runs, source, notes = _read(arguments, scratch)
     sweeps, grids = _read_sweeps(arguments, scratch), _read_grids(arguments)
     findings = find(tables, runs)
+    everything = not reach and len(tables) == len(reference_tables())
     if form == "csv":
         if NESTED in others:
             return _deliver(nested_csv(sweeps), output)
         if GRIDS in others:
             return _deliver(grids_csv(grids), output)
-        text = comparisons_csv(findings) if COMPARISONS in others else cells_csv(findings)
-        return _deliver(text, output)
+        if COMPARISONS in others:
+            more = comparison_rows(sweeps) if everything else []
+            return _deliver(comparisons_csv(findings, more), output)
+        return _deliver(cells_csv(findings), output)
     if reach:
         report = reach_report(findings, source, notes)
     else:
         report = write_report(findings, source, notes)
-    everything = not reach and len(tables) == len(reference_tables())
     if GRIDS in others or (grids and everything):
         report.sections.append(grids_section(grids))
     if NESTED in others or (sweeps and everything):
@@ -279,23 +287,28 @@ def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         raise UserError(f"plan takes only --runs, --results, --store and --format {COMMANDS}.")
     with tempfile.TemporaryDirectory(prefix="lpgnn-report-") as scratch:
         runs, source, _ = _read(arguments, Path(scratch))
-        sweeps = missing_sweeps(_read_sweeps(arguments, Path(scratch)))
-    planned = missing_runs(runs)
+        sweeps = _read_sweeps(arguments, Path(scratch))
     if arguments.format == COMMANDS:
-        print("\n".join(commands(planned, sweeps)))
+        print("\n".join(commands(missing_runs(runs), missing_sweeps(sweeps))))
         return 0
-    known = [one.seconds for one in planned if one.seconds is not None]
+    planned = plan(runs, sweeps)
     for one in planned:
-        estimate = "unknown" if one.seconds is None else duration(one.seconds)
-        print(f"{estimate:>10}  lpgnn train {' '.join(one.preset.overrides)}")
-    for words in sweeps:
-        print(f"{'a sweep':>10}  lpgnn sweep {' '.join(words)}")
-    print(
-        f"\nBeside {source}, the tables lack {count(len(planned), 'run')}, about "
-        f"{duration(sum(known))} of computing for the {len(known)} whose like has been run, and "
-        f"{count(len(sweeps), 'nested sweep')}, whose time `sweep.dry_run=true` tells."
-    )
+        print(f"{_estimate_text(one.estimate):>10}  {one.command}")
+    if any(one.estimate and one.estimate.rough for one in planned):
+        print(f"\n{ROUGH}")
+    whole = len(missing_runs(runs))
+    lacking = f"{count(whole, 'run')} and {count(len(planned) - whole, 'nested sweep')}"
+    seconds = math.fsum(one.estimate.seconds for one in planned if one.estimate)
+    total = f"about {duration(seconds)} of computing" if seconds else "nothing tells how long"
+    on_cores = f", {duration(seconds / cores())} on {count(cores(), 'core')}" if seconds else ""
+    print(f"\nBeside {source}, the tables lack {lacking}: {total}{on_cores}.")
     return 0
+
+
+def _estimate_text(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "unknown"
+    return ("~" if estimate.rough else "") + duration(estimate.seconds)
 
 
 def _collect(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

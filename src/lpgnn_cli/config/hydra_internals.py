@@ -6,16 +6,20 @@ Nothing else imports from there (ruff sees to it), so that a new Hydra is met in
 from __future__ import annotations
 
 import argparse
+import copy
 from collections.abc import Sequence
+from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
+from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.utils import _run_hydra, create_config_search_path, get_args_parser
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.plugins.completion_plugin import CompletionPlugin
-from hydra.types import HydraContext, TaskFunction
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import HydraContext, RunMode, TaskFunction
 from omegaconf import Container, DictConfig
 
 
@@ -39,6 +43,41 @@ class ConfigLoader(ConfigLoaderImpl):
     def set_values(self, config: DictConfig, overrides: Sequence[Override]) -> None:
         """Overrides that choose no file, applied to a composed config."""
         self._apply_overrides_to_config(list(overrides), config)
+
+
+class _ReadOnce(ConfigRepository):
+    """Every file is read once, and noted whenever it is asked for, there or not."""
+
+    def __init__(self, original: ConfigRepository) -> None:
+        self.sources = original.sources
+        self.asked: set[str] = set()
+        self._read: dict[str, ConfigResult | None] = {}
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        self.asked.add(config_path)
+        if config_path not in self._read:
+            self._read[config_path] = super().load_config(config_path)
+        # What is composed takes the parts of a file into itself.
+        return copy.deepcopy(self._read[config_path])
+
+    def __deepcopy__(self, memo: Any) -> _ReadOnce:
+        """Hydra copies the repository for each config, and only reads from the copy."""
+        return self
+
+
+class TellingLoader(ConfigLoader):
+    """A loader of many configs in a row that tells which files take part in each."""
+
+    def __init__(self, loader: ConfigLoader) -> None:
+        super().__init__(config_search_path=loader.config_search_path)
+        self._files = _ReadOnce(self.repository)
+        self.repository = self._files
+
+    def compose(self, config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[str]]:
+        """A config, and the files asked for, without suffix; some are schemas or do not exist."""
+        self._files.asked.clear()
+        config = self.load_configuration(config_name, list(words), RunMode.RUN)
+        return config, sorted(self._files.asked)
 
 
 def loader_over(folder: str, own_folder: str | None) -> ConfigLoader:

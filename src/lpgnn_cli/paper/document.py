@@ -17,7 +17,7 @@ from lpgnn_cli.formatting import (
     signed,
 )
 from lpgnn_cli.paper.cells import Cell, Measured, Spread, fill
-from lpgnn_cli.paper.presets import settings_digest
+from lpgnn_cli.paper.presets import compose_ahead, settings_digest
 from lpgnn_cli.paper.reference import Protocol, Table, Value
 from lpgnn_cli.paper.runs import PresetRun
 from lpgnn_cli.paper.significance import Comparison, compare_rows
@@ -105,12 +105,13 @@ class Findings:
     unfinished: list[PresetRun]
 
 
-def find(tables: Iterable[Table], runs: Sequence[PresetRun]) -> list[Findings]:
+def find(tables: Sequence[Table], runs: Sequence[PresetRun]) -> list[Findings]:
+    known = {run.preset for run in runs}
+    compose_ahead(p.overrides for table in tables for p in table.presets if p in known)
     findings = []
     for table in tables:
         cells = fill(table, runs)
-        presets = {preset for cell in cells for preset in cell.reference.presets}
-        own = [run for run in runs if run.preset in presets]
+        own = [run for run in runs if run.preset in table.presets]
         findings.append(
             Findings(
                 table=table,
@@ -127,7 +128,8 @@ def write_report(findings: Sequence[Findings], source: str, notes: dict[str, str
     return Report(
         title="The paper's tables, measured here",
         source=source,
-        legend=LEGEND,
+        # What the first line says holds for every section, the others for these tables.
+        legend=LEGEND if findings else LEGEND[:1],
         sections=[_section(one, notes) for one in findings],
     )
 
@@ -318,8 +320,8 @@ def _measured_row(cell: Cell, measured: Measured) -> list[str]:
     ]
 
 
-def comparisons_csv(findings: Sequence[Findings]) -> str:
-    """Every comparison under both protocols, one row each."""
+def comparisons_csv(findings: Sequence[Findings], more: Iterable[Sequence[str]] = ()) -> str:
+    """Every comparison under both protocols, one row each, and those of other sections."""
     header = ["table", "first", "second", "column", "protocol", "pairs", "difference"]
     header += ["p_sign_flips", "p_corrected_t", "remark"]
     rows = []
@@ -332,7 +334,7 @@ def comparisons_csv(findings: Sequence[Findings]) -> str:
                 rows.append([*place, protocol, str(test.pairs), *values])
             if not c.tests:
                 rows.append([*place, "", "", "", "", "", c.reason])
-    return csv_text(header, rows)
+    return csv_text(header, [*rows, *more])
 
 
 def _plain(value: float | None, digits: int = 3) -> str:

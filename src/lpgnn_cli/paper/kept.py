@@ -26,6 +26,11 @@ class KeptSweep:
     git_commit: str | None
     versions: dict[str, str]
 
+    @property
+    def question(self) -> tuple[str, ...]:
+        """The newest sweep of each is kept."""
+        return self.dataset, self.name
+
 
 S = TypeVar("S", bound=KeptSweep)
 
@@ -45,13 +50,13 @@ def read_kept(path: Path, kind: type[S]) -> list[S]:
 
 
 def keep_newest(path: Path, kind: type[S], sweeps: Sequence[S]) -> list[str]:
-    """Keep the newest sweep of each name and dataset; the names of those that are new."""
-    kept = {(sweep.name, sweep.dataset): sweep for sweep in read_kept(path, kind)}
+    """Keep the newest sweep of each question; the names of those that are new."""
+    kept = {sweep.question: sweep for sweep in read_kept(path, kind)}
     new = []
     for sweep in sweeps:
-        known = kept.get((sweep.name, sweep.dataset))
+        known = kept.get(sweep.question)
         if known is None or sweep.started > known.started:
-            kept[sweep.name, sweep.dataset] = sweep
+            kept[sweep.question] = sweep
             new.append(sweep.name)
     if new:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +66,7 @@ def keep_newest(path: Path, kind: type[S], sweeps: Sequence[S]) -> list[str]:
 
 
 def in_order(sweeps: Iterable[S]) -> list[S]:
-    return sorted(sweeps, key=lambda sweep: (sweep.dataset, sweep.name))
+    return sorted(sweeps, key=lambda sweep: sweep.question)
 
 
 def _from_plain(kind: type[S], plain: dict[str, Any]) -> S:

@@ -9,98 +9,67 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from lpgnn_cli.config.variants import UNCHANGED
+from lpgnn_cli.paper.estimate import Estimate, Rates
+from lpgnn_cli.paper.fair import DATASETS, MODELS, combinations, words_of
 from lpgnn_cli.paper.nested import NestedSweep
-from lpgnn_cli.paper.presets import preset_settings
+from lpgnn_cli.paper.presets import compose_ahead, composed_settings, preset_settings
 from lpgnn_cli.paper.reference import Preset, reference_tables
-from lpgnn_cli.paper.runs import PresetRun
-
-# The fair table: every model, and the controls of LP-GNN, on every dataset, small datasets first;
-# with folds of others where the project has them.
-FAIR_MODELS = (
-    ("lp_single",),
-    ("lp_multi",),
-    ("lp_single", "variant=control"),
-    ("lp_multi", "variant=control"),
-    ("lp_single", "variant=no_adjoint"),
-    ("gnn",),
-    ("gin",),
-    ("gcn",),
-    ("sage",),
-    ("mlp",),
-)
-FAIR_DATASETS = ("mutag", "ptc", "enzymes", "imdb_b", "proteins", "imdb_m", "nci1")
-FAIR_SPLITS = {"enzymes", "proteins"}
+from lpgnn_cli.paper.runs import PresetRun, newest_match
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of a preset that no table has yet; seconds of computing, None where nothing tells."""
+    """What the tables lack; no estimate where nothing was ever collected."""
 
-    preset: Preset
-    seconds: float | None
+    command: str
+    estimate: Estimate | None
 
 
-def missing_runs(runs: Sequence[PresetRun]) -> list[Planned]:
+def missing_runs(runs: Sequence[PresetRun]) -> list[Preset]:
     """One per empty cell, in the order of the tables; any preset of a cell fills it."""
-    done = {run.preset for run in runs if run.is_finished and not run.departures}
-    cells = [c for t in reference_tables().values() for r in t.rows for c in r.cells.values()]
-    lacking = [c.presets[0] for c in cells if c.presets and done.isdisjoint(c.presets)]
-    rates = _rates(runs)
-    return [Planned(preset, _estimate(preset, rates)) for preset in dict.fromkeys(lacking)]
+    tables = reference_tables().values()
+    compose_ahead(preset.overrides for table in tables for preset in table.presets)
+    cells = [cell for table in tables for row in table.rows for cell in row.cells.values()]
+    lacking = [c.presets[0] for c in cells if c.presets and newest_match(runs, c.presets) is None]
+    return list(dict.fromkeys(lacking))
 
 
 def missing_sweeps(sweeps: Iterable[NestedSweep]) -> list[list[str]]:
     """The words after `lpgnn sweep` of those of the fair table that nobody has finished."""
-    done = {shlex.join(shlex.split(sweep.command)[2:]) for sweep in sweeps}
-    planned = [fair_words(data, *model) for data in FAIR_DATASETS for model in FAIR_MODELS]
-    return [words for words in planned if shlex.join(words) not in done]
+    done = {frozenset(words_of(sweep)) for sweep in sweeps}
+    planned = [model.command(dataset) for dataset in DATASETS for model in MODELS]
+    return [words for words in planned if frozenset(words) not in done]
 
 
-def fair_words(dataset: str, model: str, *variant: str) -> list[str]:
-    splits = ["protocol.splits=fair"] if dataset in FAIR_SPLITS else []
-    return [f"experiment=fair/{model}", f"dataset={dataset}", *splits, *variant]
+def plan(runs: Sequence[PresetRun], sweeps: Sequence[NestedSweep]) -> list[Planned]:
+    """All that is missing, with what it may take."""
+    rates, grid = Rates(runs, sweeps), combinations()
+    found = [
+        Planned(shlex.join(["lpgnn", "train", *one.overrides]), rates.run(preset_settings(one)))
+        for one in missing_runs(runs)
+    ]
+    # A control takes what its model takes.
+    models = [(words, _without_variant(words)) for words in missing_sweeps(sweeps)]
+    compose_ahead(model for _, model in models)
+    for words, model in models:
+        estimate = rates.sweep(composed_settings(*model), grid)
+        found.append(Planned(shlex.join(["lpgnn", "sweep", *words]), estimate))
+    return found
 
 
-def commands(planned: Sequence[Planned], sweeps: Sequence[Sequence[str]]) -> list[str]:
+def _without_variant(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for word in words if not word.startswith("variant="))
+
+
+def commands(presets: Sequence[Preset], sweeps: Sequence[Sequence[str]]) -> list[str]:
     """One sweep per variant over its presets, then those of the fair table."""
     by_variant: dict[str, list[str]] = defaultdict(list)
-    for one in planned:
-        by_variant[one.preset.variant].append(one.preset.experiment)
+    for preset in presets:
+        by_variant[preset.variant].append(preset.experiment)
     found = []
     for variant, experiments in by_variant.items():
         chosen = [] if variant == UNCHANGED else [f"variant={variant}"]
         found.append(shlex.join(["lpgnn", "sweep", f"experiment={','.join(experiments)}", *chosen]))
     return found + [shlex.join(["lpgnn", "sweep", *words]) for words in sweeps]
-
-
-Kind = tuple[str, str]
-
-
-def _rates(runs: Sequence[PresetRun]) -> dict[Kind, float]:
-    """Seconds per unit, epoch and layer of each dataset and propagation."""
-    found: dict[Kind, list[float]] = defaultdict(list)
-    for run in runs:
-        work = sum(unit.epochs for unit in run.units) * _layers(run.settings)
-        if work:
-            found[_kind(run.settings)].append(sum(unit.seconds for unit in run.units) / work)
-    return {kind: median(rates) for kind, rates in found.items()}
-
-
-def _estimate(preset: Preset, rates: dict[Kind, float]) -> float | None:
-    settings = preset_settings(preset)
-    rate = rates.get(_kind(settings))
-    if rate is None:
-        return None
-    units = int(settings.get("protocol.folds", "1")) * int(settings.get("protocol.seeds", "1"))
-    return rate * units * int(settings["epochs"]) * _layers(settings)
-
-
-def _kind(settings: dict[str, str]) -> Kind:
-    return settings["dataset.name"], settings["propagation.name"]
-
-
-def _layers(settings: dict[str, str]) -> int:
-    return int(settings.get("layers", "1"))

@@ -1,24 +1,35 @@
 """What a preset stands for: its composed config, and whether a run had that config.
 
-Composing takes a quarter of a second, so what the present `conf/` gives is kept in the cache.
+Composing takes a tenth of a second. What it gave is kept in the cache, with the names and a digest
+of the files that took part: it holds until one of them changes, or one that was missing appears.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+import lpgnn_cli.config
 from lpgnn_cli.atomic import write_atomically
-from lpgnn_cli.config.compose import conf_dir, load, make_loader, to_typed, without_hydra
+from lpgnn_cli.config.compose import conf_dir, make_loader, to_typed, without_hydra
 from lpgnn_cli.config.effects import essence
-from lpgnn_cli.config.hydra_internals import ConfigLoader
+from lpgnn_cli.config.hydra_internals import TellingLoader
 from lpgnn_cli.data.storage import cache_folder
+from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import one_line
 from lpgnn_cli.paper.reference import Preset
+from lpgnn_cli.processes import ProcessPool, Send, cores
 from lpgnn_cli.settings import flat_config
+
+# Fewer take less time one by one than other processes need to start.
+MANY = 20
 
 
 def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
@@ -35,23 +46,70 @@ def departures(preset: Preset, settings: Mapping[str, str]) -> list[str]:
     ]
 
 
-@cache
 def preset_settings(preset: Preset) -> dict[str, str]:
     """The settings of a preset that affect results, as flat names and values."""
-    return essence(flat_config(preset_text(preset)))
+    return composed_settings(*preset.overrides)
+
+
+@cache
+def composed_settings(*words: str) -> dict[str, str]:
+    """Those of a run with these words after `lpgnn train`."""
+    return essence(flat_config(composed_text(words)))
 
 
 def preset_text(preset: Preset) -> str:
     """The composed config of a preset, as a run of it would write it."""
-    path = cache_folder() / "presets" / conf_digest() / f"{preset.name}.yaml"
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    composed = load(_loader(), "train", preset.overrides)
+    return composed_text(preset.overrides)
+
+
+def composed_text(words: Sequence[str]) -> str:
+    """The config that a run with these words would write."""
+    kept = _kept(words)
+    if kept is not None:
+        return kept
+    try:
+        composed, files = _loader().compose("train", words)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(f"{' '.join(words)} cannot be composed: {one_line(str(error))}") from error
     text = OmegaConf.to_yaml(OmegaConf.structured(to_typed(without_hydra(composed))))
+    path = _path(words)
     with contextlib.suppress(OSError):  # a cache that cannot be written is no reason to stop
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
+        write_atomically(path, f"# {_digest(files)} {' '.join(files)}\n{text}")
     return text
+
+
+def compose_ahead(wanted: Iterable[Sequence[str]]) -> None:
+    """Compose on all cores what the cache lacks of it; who asks for one of them finds it there."""
+    lacking = [words for words in dict.fromkeys(map(tuple, wanted)) if _kept(words) is None]
+    if len(lacking) < MANY:
+        return
+    with ProcessPool(range(cores()), preload=(__name__,)) as pool:
+        for number in range(cores()):
+            pool.start(number, partial(_compose_all, lacking[number :: cores()]))
+        while pool.is_busy:
+            list(pool.events(timeout=1.0))
+
+
+def _compose_all(wanted: Sequence[Sequence[str]], _: Send) -> None:
+    for words in wanted:
+        with contextlib.suppress(UserError):  # who asks for it is told
+            composed_text(words)
+
+
+def _kept(words: Sequence[str]) -> str | None:
+    """What the cache has, if it still holds."""
+    path = _path(words)
+    if not path.is_file():
+        return None
+    about, _, text = path.read_text(encoding="utf-8").partition("\n")
+    digest, *files = about.removeprefix("# ").split()
+    return text if digest == _digest(files) else None
+
+
+def _path(words: Sequence[str]) -> Path:
+    name = hashlib.sha256("\n".join(words).encode()).hexdigest()[:24]
+    return cache_folder() / "presets" / _place() / f"{name}.yaml"
 
 
 def settings_digest(preset: Preset) -> str:
@@ -61,16 +119,27 @@ def settings_digest(preset: Preset) -> str:
 
 
 @cache
-def conf_digest() -> str:
-    """sha256 over all of `conf/`."""
-    root = conf_dir()
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.yaml")):
-        with contextlib.suppress(OSError):
-            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+def _place() -> str:
+    """One for each `conf/` and each state of the code that checks it."""
+    digest = hashlib.sha256(str(conf_dir()).encode())
+    for path in sorted(Path(lpgnn_cli.config.__path__[0]).glob("*.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:24]
 
 
+def _digest(files: Sequence[str]) -> str:
+    """Of the content of files in `conf/`, given without their suffix."""
+    parts = "".join(f"{file} {_content(file)}\n" for file in files)
+    return hashlib.sha256(parts.encode()).hexdigest()[:24]
+
+
 @cache
-def _loader() -> ConfigLoader:
-    return make_loader()
+def _content(file: str) -> str:
+    """A digest; empty where there is none, as of schemas, which are code."""
+    path = conf_dir() / f"{file}.yaml"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+@cache
+def _loader() -> TellingLoader:
+    return TellingLoader(make_loader())

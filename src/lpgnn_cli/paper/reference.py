@@ -83,6 +83,12 @@ class Table:
     rows: tuple[Row, ...]
     compare: tuple[tuple[str, str], ...]
 
+    @property
+    def presets(self) -> list[Preset]:
+        """All that measure some cell."""
+        cells = (cell for row in self.rows for cell in row.cells.values())
+        return list(dict.fromkeys(preset for cell in cells for preset in cell.presets))
+
     def row(self, id: str) -> Row:
         return next(row for row in self.rows if row.id == id)
 
@@ -112,9 +118,7 @@ def presets_by_name() -> dict[str, Preset]:
     return {
         preset.name: preset
         for table in (reference_tables() | reach_tables()).values()
-        for row in table.rows
-        for cell in row.cells.values()
-        for preset in cell.presets
+        for preset in table.presets
     }
 
 

@@ -59,7 +59,9 @@ def markdown(report: Report, folded: bool = False) -> str:
     for line in legend_lines(report):
         lines.append(f"- {line}")
     for section in report.sections:
-        lines += ["", f"## {section.title}", "", *section.intro]
+        lines += ["", f"## {section.title}"]
+        for line in section.intro:
+            lines += ["", line]
         for heading, grid in grids(section):
             lines += ["", *_markdown_part(heading, _markdown_grid(grid), folded)]
         for figure in section.figures:
@@ -144,6 +146,9 @@ LATEX = {
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
     "±": "$\\pm$",
+    "\u00a0": "~",
+    "°": "$^\\circ$",
+    **{mark: f"$^{letter}$" for mark, letter in zip("ᵃᵇᶜᵈᵉᶠᵍʰ", "abcdefgh", strict=True)},
     "ε": "$\\varepsilon$",
     "<": "$<$",
     ">": "$>$",

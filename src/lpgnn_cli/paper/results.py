@@ -32,8 +32,8 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.document import Figure, Report, find, write_report
 from lpgnn_cli.paper.figures import draw_figures
 from lpgnn_cli.paper.grids import grids_section, read_grids
-from lpgnn_cli.paper.nested import nested_section, read_sweeps
-from lpgnn_cli.paper.presets import departures
+from lpgnn_cli.paper.nested import read_sweeps
+from lpgnn_cli.paper.nested_section import nested_section
 from lpgnn_cli.paper.reach import draw_reach, reach_report
 from lpgnn_cli.paper.reference import Preset, presets_by_name, reach_tables, reference_tables
 from lpgnn_cli.paper.render import markdown
@@ -97,8 +97,8 @@ def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
 def write_results(results: Path) -> None:
     """The tables and figures of what has been collected."""
     runs, notes = read_results(results), read_notes(results)
-    findings = find(reference_tables().values(), runs)
-    reach = find(reach_tables().values(), runs)
+    findings = find(list(reference_tables().values()), runs)
+    reach = find(list(reach_tables().values()), runs)
     figures = draw_figures(findings, results / "figures")
     figures |= draw_reach(reach, results / "figures")
     for path in (results / "figures").glob("*.png"):
@@ -228,7 +228,6 @@ def _from_plain(plain: Mapping[str, Any], results: Path) -> PresetRun | None:
         units=tuple(with_figures_of_today(_units(plain["units"]), summary)),
         violation=tuple((epoch, value) for epoch, value in plain["violation"]),
         embeddings=(embedding,) if preset == EMBEDDED and embedding.is_file() else (),
-        departures=tuple(departures(preset, plain["settings"])),
     )
 
 

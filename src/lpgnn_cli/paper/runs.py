@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,11 @@ class PresetRun:
     # Mean violation on the test part.
     violation: Curve
     embeddings: tuple[Path, ...]
-    # How it departs from the preset; a run that does is no measurement of it.
-    departures: tuple[str, ...]
+
+    @cached_property
+    def departures(self) -> list[str]:
+        """How it departs from the preset; a run that does is no measurement of it."""
+        return departures(self.preset, self.settings)
 
     @property
     def is_finished(self) -> bool:
@@ -77,17 +81,15 @@ def read_run(folder: RunFolder, place: str) -> PresetRun | None:
         violation = _read_curve(folder.path / "curves.csv", TEST_VIOLATION)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    settings = essence(config)
     return PresetRun(
         preset=preset,
         place=place,
         record=record,
-        settings=settings,
+        settings=essence(config),
         summary=summary,
         units=tuple(units),
         violation=violation,
         embeddings=tuple(p for n in EMBEDDINGS if (p := folder.figures / n).is_file()),
-        departures=tuple(departures(preset, settings)),
     )
 
 

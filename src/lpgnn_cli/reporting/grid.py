@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console
@@ -21,20 +21,34 @@ class Grid:
     header: list[str]
     rows: list[list[str]]
     labels: int = 1
+    # Where cells get a second line on a terminal that is too narrow; empty: nowhere.
+    break_at: str = ""
 
     def is_words(self, position: int) -> bool:
         return position < self.labels or self.header[position] == RUN
 
 
 def print_grid(grid: Grid, console: Console, style: Callable[[str], str] = lambda cell: "") -> None:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table = _table(grid, style)
+    if grid.break_at and _width(table, console) > console.width:
+        broken = f"\n{grid.break_at.lstrip()}"
+        rows = [[cell.replace(grid.break_at, broken) for cell in row] for row in grid.rows]
+        table = _table(replace(grid, rows=rows), style, narrow=True)
+    # Rather long lines than numbers cut in two.
+    width, console.width = console.width, max(console.width, _width(table, console))
+    console.print(table)
+    console.width = width
+
+
+def _table(grid: Grid, style: Callable[[str], str], narrow: bool = False) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=narrow)
     for position, title in enumerate(grid.header):
         words = grid.is_words(position)
         table.add_column(title, justify="left" if words else "right", no_wrap=position >= 1)
     for row in grid.rows:
         table.add_row(*[Text(cell, style=style(cell)) for cell in row])
-    # Rather long lines than numbers cut in two.
-    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
-    width, console.width = console.width, max(console.width, needed)
-    console.print(table)
-    console.width = width
+    return table
+
+
+def _width(table: Table, console: Console) -> int:
+    return Measurement.get(console, console.options.update(width=10_000), table).maximum

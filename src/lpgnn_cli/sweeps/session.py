@@ -53,7 +53,7 @@ from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
 from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweeps.jobs import asked, read_record
+from lpgnn_cli.sweeps.jobs import asked, read_record, read_table
 from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
 from lpgnn_cli.sweeps.outcome import write_results
 from lpgnn_cli.sweeps.supervisor import Supervisor
@@ -149,7 +149,6 @@ class Session:
                 master=master,
                 function=function,
                 board=board,
-                planned=lambda: None if settings.dry_run else monitor.start(),
             )
             record = open_record(folder, name, name_words)
             tracking_config = OmegaConf.to_object(base.tracking)
@@ -166,6 +165,7 @@ class Session:
                 tracking=tracking_config,
                 console=console,
             )
+            supervisor.planned = session.start_jobs
             try:
                 yield session
             finally:
@@ -202,6 +202,16 @@ class Session:
                 raise
         finally:
             HydraConfig.instance().cfg = None
+
+    def start_jobs(self) -> None:
+        """Some jobs are known, and none of them has been written down or started yet."""
+        earlier = {job.key for job in read_table(self.folder)}
+        if earlier.isdisjoint(job.key for job in self.board.jobs):
+            # Nothing of an earlier start counts, as after a change of the code that computes.
+            self.record.started = self.began
+            self.record.version, self.record.git_commit = __version__, git_commit()
+            RunFolder(self.folder).write_record(self.record)
+        self.monitor.start()
 
     def show_plan(self) -> None:
         """The table of jobs and what they will cost, as far as earlier runs tell."""
@@ -240,10 +250,6 @@ class Session:
         """Whatever happened: the leaderboard, the figures, the record, and the last word."""
         self.monitor.stop()
         self.board.refresh()
-        if not any(view.found for view in self.board.views.values()):
-            # Nothing of an earlier start counted, as after a change of the code that computes.
-            self.record.started = self.began
-            self.record.version, self.record.git_commit = __version__, git_commit()
         summary = write_results(self.folder, self.record, self.board, self.axes)
         if self.live is not None:
             self.live.run_ended(RunFolder(self.folder), summary)

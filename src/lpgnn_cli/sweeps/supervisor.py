@@ -73,7 +73,8 @@ class Supervisor:
     master: DictConfig
     function: JobFunction
     board: Board
-    planned: Callable[[], None]
+    # Called when jobs are known and before they are written down and started, if they are.
+    planned: Callable[[], None] = lambda: None
     to_run: dict[str, Job] = field(default_factory=dict)
     # The one that the sweeper's jobs went to.
     launcher: Launches | None = None
@@ -115,9 +116,9 @@ class Supervisor:
         for view in self.board.views.values():
             view.found = view.job.key not in self.to_run
         self.board.refresh()
-        self.planned()
         if self.settings.dry_run:
             raise DryRun
+        self.planned()
         write_table(self.folder, self.board.jobs)
         self._link(jobs)
         if self.settings.detach:
