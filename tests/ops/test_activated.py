@@ -168,6 +168,14 @@ def test_nothing_of_the_size_of_the_arcs_is_stored() -> None:
 
 
 @pytest.mark.parametrize("rows", ROWS)
+def test_lists_of_arcs_are_made_where_they_are_read(rows: str) -> None:
+    case = Case(random_arcs(50, 300), 16, rows=rows)
+    case.value_and_gradients()
+    assert "target" not in vars(case.arcs)
+    assert ("by_source" in vars(case.arcs)) is (rows != ROWS[0])
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_the_number_of_threads_changes_no_bit(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "WORTH_A_THREAD", 1)
     case = Case(random_arcs(5_000, 60_000), 7, torch.float32, rows=rows)
