@@ -168,6 +168,17 @@ def test_nothing_of_the_size_of_the_arcs_is_stored() -> None:
 
 
 @pytest.mark.parametrize("rows", ROWS)
+def test_a_pass_for_some_of_the_inputs_gives_what_one_for_all_gives(rows: str) -> None:
+    case = Case(random_arcs(50, 300), 16, rows=rows)
+    value = case.sum(*case.inputs)
+    value.backward(case.gradient, retain_graph=True)
+    for known in case.inputs:
+        expected, known.grad = known.grad, None
+        value.backward(case.gradient, inputs=[known], retain_graph=True)
+        torch.testing.assert_close(known.grad, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_lists_of_arcs_are_made_where_they_are_read(rows: str) -> None:
     case = Case(random_arcs(50, 300), 16, rows=rows)
     case.value_and_gradients()
