@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from performance_page import commit, store
+from recipe_then import recipe_then
 from whole_command import Spent, run_lpgnn
 
 COMMAND = ["train", "dataset=mutag", "quiet=true"]
@@ -25,21 +26,6 @@ CASES = {
     "one epoch": ["epochs=1"],
     "one epoch, tracking=none": ["epochs=1", "tracking=none"],
 }
-# What the recipe of 0.1.0 (commit 4b58554) says, where today's says something else.
-EPOCHS_THEN = ["epochs=400"]
-RECIPE_THEN = [
-    "aggregator=sum",
-    "g=squared",
-    "optim.batch_graphs=null",
-    "optim.schedule=step",
-    "optim.decay=0.5",
-    "optim.decay_every=150",
-    "readout.node_hidden=[]",
-    "readout.scale=0.03",
-    "readout.dropout=0",
-    "propagation.gain=0.3",
-    "inference=lagrangian",
-]
 NOTE = """\
 Seconds of `lpgnn train dataset=mutag`, ten folds on all cores, all processes, the median of {turns}
 turns. One epoch: all that is not training."""
@@ -77,7 +63,7 @@ def compare(runs: Path, before: Path, turns: int) -> None:
     cases = {
         "own recipes": ([], []),
         "own recipes, tracking=none": (["tracking=none"], ["tracking=none"]),
-        "equal settings": ([], [*EPOCHS_THEN, *RECIPE_THEN]),
+        "equal settings": ([], recipe_then("mutag")),
     }
     run("before", ["epochs=1"], runs, before)
     run("now", ["epochs=1"], runs)

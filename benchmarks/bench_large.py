@@ -134,9 +134,7 @@ def generate(nodes: int, degree: int, kind: str, folder: str) -> Any:
         targets[first : first + len(here)] = values[:, :CLASSES].argmax(dim=1)
     zero = torch.zeros(1, dtype=torch.int64)
     ptr = torch.arange(nodes + 1) * degree
-    # What blocks do not look at is left out: targets by source, and the order of arcs by source.
-    none = torch.empty(0, dtype=torch.int64)
-    whole = Arcs(source, none, ptr, none, torch.cat([zero, out_degree.cumsum(0)]))
+    whole = Arcs(source, ptr, torch.cat([zero, out_degree.cumsum(0)]))
     no_labels = torch.empty(arcs, 0)
     return GraphBatch(
         features, whole, no_labels, no_labels, torch.tensor([0, nodes]), targets, "node", CLASSES

@@ -87,14 +87,38 @@ def test_a_freed_block_is_used_again_without_page_faults() -> None:
         "tuned = tune_allocator()\n"
         "def faults():\n"
         "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "for _ in range(3): bytearray(40_000_000)\n"
+        "for _ in range(3): bytearray(30_000_000)\n"
         "before = faults()\n"
-        "for _ in range(20): bytearray(40_000_000)\n"
+        "for _ in range(20): bytearray(30_000_000)\n"
         "print(int(tuned), faults() - before)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     tuned, faults = map(int, done.stdout.split())
     if not tuned:
         pytest.skip("not glibc")
-    # 40 MB are about 9,800 pages; untuned, each of the 20 blocks faults them in again.
+    # 30 MB are about 7,300 pages; untuned, each of the 20 blocks faults them in again.
     assert faults < 2_000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's account of memory")
+def test_very_large_blocks_leave_no_gaps() -> None:
+    """Tensors of 48 MB, of which every second one is freed, and then a larger one."""
+    script = (
+        "import torch\n"
+        "from lpgnn_cli.allocator import tune_allocator\n"
+        "tuned = tune_allocator()\n"
+        "def resident():\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return 1024 * next(int(x.split()[1]) for x in lines if x.startswith('VmRSS'))\n"
+        "before = resident()\n"
+        "blocks = [torch.ones(12_000_000) for _ in range(8)]\n"
+        "del blocks[::2]\n"
+        "larger = torch.ones(18_000_000)\n"
+        "print(int(tuned), resident() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    tuned, rise = map(int, done.stdout.split())
+    if not tuned:
+        pytest.skip("not glibc")
+    # Four of 48 MB and one of 72 MB; with the gaps it would be 456 MB.
+    assert rise < 320_000_000

@@ -215,9 +215,10 @@ def test_validate_names_what_is_broken(changes: dict[str, Any], sentence: str) -
     ("changes", "sentence"),
     [
         ({"source": torch.tensor([1, 0, 9, 1])}, "nodes 0 to N - 1"),
-        ({"target": torch.tensor([0, 1, 0, 2])}, "sorted by target"),
-        ({"by_source": torch.tensor([0, 1, 2, 3])}, "by_source"),
-        ({"ptr": torch.tensor([0, 2, 3, 4, 4, 4])}, "ptr must count"),
+        ({"ptr": torch.tensor([0, 2, 1, 4, 4, 4])}, "ptr must count"),
+        ({"ptr": torch.tensor([0, 2, 3, 3, 3, 3])}, "ptr must count"),
+        ({"ptr": torch.tensor([1, 2, 3, 4, 4, 4])}, "ptr must count"),
+        ({"ptr": torch.tensor([0, 1, 2, 3, 4, 4])}, "arcs must stay inside their graph"),
         ({"source_ptr": torch.tensor([0, 2, 3, 4, 4, 4])}, "source_ptr must count"),
         ({"ptr": torch.tensor([0, 2, 3])}, "arcs must be those of N nodes"),
     ],
@@ -246,6 +247,14 @@ def test_the_fingerprint_is_that_of_the_content() -> None:
         assert changed.fingerprint() != known
 
 
+def test_lists_of_arcs_are_kept_for_those_who_ask_again() -> None:
+    batch = path_of_three()
+    batch.fingerprint()
+    assert batch.is_symmetric
+    assert not {"target", "by_source", "target_by_source"} & vars(batch.arcs).keys()
+    assert batch.arcs.target is batch.arcs.target
+
+
 def test_moves_and_sharing_keep_the_content() -> None:
     batch = path_of_three()
     moved = batch.to("meta")
@@ -253,7 +262,7 @@ def test_moves_and_sharing_keep_the_content() -> None:
     known = batch.fingerprint()
     assert batch.share_memory() is batch
     assert batch.features.is_shared()
-    assert batch.arcs.by_source.is_shared()
+    assert batch.arcs.source_ptr.is_shared()
     assert batch.fingerprint() == known
 
 

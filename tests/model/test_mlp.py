@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from lpgnn_cli.model.mlp import MLP, normalisation, taking_statistics
+from lpgnn_cli.model.mlp import MLP, normalisation, row_lengths, taking_statistics
 
 
 def test_layers_come_in_the_usual_order() -> None:
@@ -55,6 +55,21 @@ def test_evaluation_normalises_by_the_statistics_that_are_taken_for_it() -> None
     assert not bool((taken == 0).any()), "nothing is dropped"
     # The variance that is kept is the unbiased one, hence the tolerance.
     torch.testing.assert_close(network(rows[1]), taken, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lengths_of_rows_from_very_short_to_very_long(dtype: torch.dtype) -> None:
+    sizes = [1e-27, 1e-20, 1.0, 1e20, 1e37]
+    rows = torch.tensor([[3.0, -4.0]], dtype=dtype) * torch.tensor(sizes, dtype=dtype)[:, None]
+    there, length = row_lengths(rows)
+    assert there.all()
+    expected = 5 * torch.tensor(sizes, dtype=dtype)[:, None]
+    torch.testing.assert_close(length, expected, rtol=1e-6, atol=0)
+    vanished = torch.finfo(dtype).tiny
+    nothing = torch.tensor([[0.0, 0.0], [vanished, 0.0], [torch.nan, 1.0]], dtype=dtype)
+    there, length = row_lengths(nothing)
+    assert not there.any()
+    assert length.tolist() == [[1.0]] * 3
 
 
 def test_the_direction_of_a_row_survives_however_weak_it_is() -> None:

@@ -168,6 +168,25 @@ def test_nothing_of_the_size_of_the_arcs_is_stored() -> None:
 
 
 @pytest.mark.parametrize("rows", ROWS)
+def test_a_pass_for_some_of_the_inputs_gives_what_one_for_all_gives(rows: str) -> None:
+    case = Case(random_arcs(50, 300), 16, rows=rows)
+    value = case.sum(*case.inputs)
+    value.backward(case.gradient, retain_graph=True)
+    for known in case.inputs:
+        expected, known.grad = known.grad, None
+        value.backward(case.gradient, inputs=[known], retain_graph=True)
+        torch.testing.assert_close(known.grad, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_lists_of_arcs_are_made_where_they_are_read(rows: str) -> None:
+    case = Case(random_arcs(50, 300), 16, rows=rows)
+    case.value_and_gradients()
+    assert "target" not in vars(case.arcs)
+    assert ("by_source" in vars(case.arcs)) is (rows != ROWS[0])
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_the_number_of_threads_changes_no_bit(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "WORTH_A_THREAD", 1)
     case = Case(random_arcs(5_000, 60_000), 7, torch.float32, rows=rows)

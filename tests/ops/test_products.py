@@ -143,6 +143,25 @@ def test_other_kinds_of_rows_are_where_products_start(calls: list[str]) -> None:
     assert "products" in calls
 
 
+@pytest.mark.parametrize("start", [None, "row"])
+def test_a_pass_computes_what_it_is_asked_for(calls: list[str], start: str | None) -> None:
+    """Behind the product lies a sum, so that x is asked for as an inner or an outer value."""
+    x, weight, other = random(40, 8), random(9, 8), random(9, 9)
+    bias = None if start is None else random(9)
+    leaves = [x, weight, other, *([] if bias is None else [bias])]
+    result = add_products([add_products([2 * x], [weight], bias)], [other]).square().sum()
+    torch.autograd.backward(result, retain_graph=True)
+    whole = [leaf.grad for leaf in leaves]
+    for leaf, expected, passes in zip(leaves, whole, ("pp", "pt", "t", "p"), strict=False):
+        leaf.grad = None
+        calls.clear()
+        result.backward(inputs=[leaf], retain_graph=True)
+        assert "".join(name[0] for name in calls) == passes
+        assert torch.equal(leaf.grad, expected)  # type: ignore[arg-type]
+        (gradient,) = torch.autograd.grad(result, leaf, retain_graph=True)
+        assert torch.equal(gradient, leaf.grad)  # type: ignore[arg-type]
+
+
 def test_what_is_not_a_number_stays_in_its_row() -> None:
     x = torch.randn(20, 6)
     x[3, 2] = torch.nan
@@ -191,9 +210,6 @@ def test_small_and_unwanted_products_are_those_of_torch(
     add_products([x], [weight])
     monkeypatch.setattr(products, "WORTH_A_KERNEL", 0)
     monkeypatch.setattr(products, "MOST_BYTES", 4 * 20 * 4 - 1)
-    add_products([x], [weight])
-    monkeypatch.setattr(products, "MOST_BYTES", 1 << 30)
-    monkeypatch.setattr(products, "MOST_RESULT_BYTES", 30 * 20 * 4 - 1)
     add_products([x], [weight])
     assert not calls
 

@@ -208,8 +208,11 @@ class GraphBatch:
         """Whether every arc has its opposite."""
         if self.features.is_meta:
             return False
-        arcs, n = self.arcs, self.num_nodes
-        ahead, back = arcs.source * n + arcs.target, arcs.target * n + arcs.source
+        # Seen at once for most graphs that are not: what follows sorts lists of arcs.
+        if not torch.equal(self.arcs.in_degree, self.arcs.out_degree):
+            return False
+        source, target, n = self.arcs.source, self.arcs.make_target(), self.num_nodes
+        ahead, back = source * n + target, target * n + source
         return torch.equal(ahead.sort().values, back.sort().values)
 
     @cached_property
@@ -250,16 +253,11 @@ class GraphBatch:
         graph_ptr = _after_each(self.graph_ptr.diff()[graphs])
         arc_counts = first_arc[graphs + 1] - first_arc[graphs]
         node_shift = torch.repeat_interleave(graph_ptr[:-1] - self.graph_ptr[graphs], arc_counts)
-        # So they do sorted by source, and need not be sorted again.
-        arc_shift = arc_counts.cumsum(0) - arc_counts - first_arc[graphs]
         part = GraphBatch(
             features=self.features.index_select(0, nodes),
             arcs=Arcs(
                 source=self.arcs.source.index_select(0, arcs) + node_shift,
-                target=self.arcs.target.index_select(0, arcs) + node_shift,
                 ptr=_after_each(self.arcs.in_degree.index_select(0, nodes)),
-                by_source=self.arcs.by_source.index_select(0, arcs)
-                + torch.repeat_interleave(arc_shift, arc_counts),
                 source_ptr=_after_each(self.arcs.out_degree.index_select(0, nodes)),
             ),
             arc_in=self.arc_in.index_select(0, arcs),
@@ -269,6 +267,12 @@ class GraphBatch:
             target_level=self.target_level,
             num_classes=self.num_classes,
         )
+        # So they do sorted by source, and need not be sorted again.
+        arc_shift = arc_counts.cumsum(0) - arc_counts - first_arc[graphs]
+        by_source = self.arcs.by_source.index_select(0, arcs)
+        target_by_source = self.arcs.target_by_source.index_select(0, arcs)
+        vars(part.arcs)["by_source"] = by_source.add_(arc_shift.repeat_interleave(arc_counts))
+        vars(part.arcs)["target_by_source"] = target_by_source.add_(node_shift)
         # Known already, and an epoch of mini-batches would look for them again.
         features, labels = self.distinct_features, self.distinct_arc_labels
         vars(part)["distinct_features"] = features and features.take(nodes)
@@ -357,7 +361,9 @@ class GraphBatch:
 
     def share_memory(self) -> GraphBatch:
         """Move the storage to shared memory, in place, for worker processes."""
-        for tensor in self._tensors().values():
+        own = [getattr(self, f.name) for f in fields(self)]
+        arcs = [getattr(self.arcs, f.name) for f in fields(self.arcs)]
+        for tensor in (t for t in (*own, *arcs) if isinstance(t, Tensor)):
             share: Callable[[], object] = tensor.share_memory_
             share()
         return self
@@ -372,7 +378,11 @@ class GraphBatch:
         _require(ptr.ndim == 1 and ptr.numel() > 0, "graph_ptr must be a vector")
         _require(int(ptr[0]) == 0 and int(ptr[-1]) == n, "graph_ptr must run from 0 to N")
         _require(bool((ptr.diff() > 0).all()), "every graph must have a node")
-        _require(arcs.num_nodes == n and arcs.target.numel() == a, "arcs must be those of N nodes")
+        _require(arcs.num_nodes == n, "arcs must be those of N nodes")
+        _require(
+            int(arcs.ptr[0]) == 0 and int(arcs.ptr[-1]) == a and bool((arcs.in_degree >= 0).all()),
+            "ptr must count the arcs into each node",
+        )
         for labels in (self.arc_in, self.arc_out):
             _require(
                 labels.shape[0] == a and labels.ndim == 2, "arc labels must be one row per arc"
@@ -380,19 +390,11 @@ class GraphBatch:
         _require(self.arc_in.shape == self.arc_out.shape, "arc labels must be equally long")
         if a:
             _require_nodes(arcs.source, n)
-            _require_nodes(arcs.target, n)
-            _require(bool((arcs.target.diff() >= 0).all()), "arcs must be sorted by target")
             graph = self.graph_of_node
             _require(
-                bool((graph[arcs.source] == graph[arcs.target]).all()),
+                bool((graph[arcs.source] == graph[arcs.make_target()]).all()),
                 "arcs must stay inside their graph",
             )
-            _require(
-                bool((arcs.source[arcs.by_source].diff() >= 0).all()),
-                "by_source must sort the arcs by source",
-            )
-        degrees = torch.bincount(arcs.target, minlength=n)
-        _require(torch.equal(arcs.ptr.diff(), degrees), "ptr must count the arcs into each node")
         degrees = torch.bincount(arcs.source, minlength=n)
         _require(
             torch.equal(arcs.source_ptr.diff(), degrees),
@@ -424,9 +426,17 @@ class GraphBatch:
         return digest.hexdigest()
 
     def _tensors(self) -> dict[str, Tensor]:
+        """The content by its names, in a fixed order."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
-        arcs = {f"arcs.{f.name}": getattr(self.arcs, f.name) for f in fields(self.arcs)}
-        return {k: v for k, v in {**own, **arcs}.items() if isinstance(v, Tensor)}
+        arcs = {
+            "source": self.arcs.source,
+            "target": self.arcs.make_target(),
+            "ptr": self.arcs.ptr,
+            "by_source": self.arcs.make_by_source(),
+            "source_ptr": self.arcs.source_ptr,
+        }
+        tensors = {k: v for k, v in own.items() if isinstance(v, Tensor)}
+        return tensors | {f"arcs.{name}": tensor for name, tensor in arcs.items()}
 
 
 def hash_tensor(digest: hashlib._Hash, name: str, tensor: Tensor) -> None:

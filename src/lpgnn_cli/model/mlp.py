@@ -50,13 +50,16 @@ class UnitNorm(nn.Module):
 def row_lengths(x: Tensor) -> tuple[Tensor, Tensor]:
     """(N, 1) whether there is anything in a row, and its length; 1 where there is nothing.
 
-    Divided by its largest element first, since squares of 1e-30 would vanish. What is so small that
-    its inverse might be no number is nothing.
+    Squares of 1e-30 would vanish in single precision. In double precision they do not, and where
+    there is no higher one a row is divided by its largest element first, which takes three times as
+    long. What is so small that its inverse might be no number is nothing.
     """
-    largest = x.abs().amax(dim=1, keepdim=True)
-    there = largest > torch.finfo(x.dtype).tiny ** 0.75
-    largest = torch.where(there, largest, 1.0)
-    length = largest * (x / largest).norm(dim=1, keepdim=True)
+    if x.is_cpu and x.dtype is torch.float32:
+        length = torch.linalg.vector_norm(x, dim=1, keepdim=True, dtype=torch.float64).to(x.dtype)
+    else:
+        largest = x.abs().amax(dim=1, keepdim=True)
+        length = largest * (x / torch.where(largest > 0, largest, 1.0)).norm(dim=1, keepdim=True)
+    there = length > torch.finfo(x.dtype).tiny ** 0.75
     return there, torch.where(there, length, 1.0)
 
 

@@ -23,6 +23,7 @@ from torch.autograd import Function
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.ops.activations import ACTIVATIONS
 from lpgnn_cli.ops.arcs import Arcs
+from lpgnn_cli.ops.linear import wanted_gradients
 from lpgnn_cli.ops.messages import gather_source, gather_target, sum_incoming
 
 ENVIRONMENT_VARIABLE = "LPGNN_ARC_KERNEL"
@@ -81,7 +82,7 @@ class _SumActivated(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         p, q, r, slope = ctx.saved_tensors
         (dy,) = gradients
-        wanted = ctx.needs_input_grad[:3]
+        wanted = [*wanted_gradients(ctx), False][:3]
         if torch.is_grad_enabled():
             dp, dq, dr = _differentiable_gradients(ctx.arc_sum, (p, q, r), wanted, dy)
             return dp, dq, dr, None

@@ -277,7 +277,9 @@ class ArcSum:
         p, q, r, dy = p.contiguous(), q.contiguous(), _contiguous(r), dy.contiguous()
         dp = torch.empty_like(p)
         kernel = _compiled(_write_backward, 11, self._variant(p, r, with_rows)).call
-        tensors = (arcs.source_ptr, arcs.target_by_source, arcs.by_source)
+        # The order is for what belongs to arcs.
+        order = None if r is None and self.weight is None else arcs.by_source
+        tensors = (arcs.source_ptr, arcs.target_by_source, order)
         addresses = _addresses((*tensors, p, q, r, self.kind, self.weight, dy, dp))
         work = arcs.num_arcs * p.shape[1]
         blocks = arcs.blocks_by_source

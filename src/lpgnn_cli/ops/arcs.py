@@ -25,34 +25,28 @@ class Arcs:
     those out of node u are `by_source[source_ptr[u]:source_ptr[u + 1]]`: gathering along `source`
     then has a segment sum, not a scatter, as its backward pass.
 
+    Lists of arcs are most of a large graph: those that follow from `source` and `ptr` are made, and
+    kept, for whoever asks for them.
+
     There may be more nodes that arcs come from than nodes that they go to: see `into`.
     """
 
     source: Tensor
-    target: Tensor
     ptr: Tensor
-    by_source: Tensor
     source_ptr: Tensor
 
     @classmethod
     def from_sorted(cls, source: Tensor, target: Tensor, num_nodes: int) -> Arcs:
         """Arcs that are already sorted by target."""
-        by_source = torch.argsort(source, stable=True)
-        return cls(
-            source=source,
-            target=target,
-            ptr=_pointers(target, num_nodes),
-            by_source=by_source,
-            source_ptr=_pointers(source, num_nodes),
-        )
+        return cls(source, _pointers(target, num_nodes), _pointers(source, num_nodes))
 
     @classmethod
     def into(cls, source: Tensor, ptr: Tensor, sources: int) -> Arcs:
         """The arcs into the first of so many nodes, given by their pointer; into the others there
         are none."""
-        target = torch.repeat_interleave(ptr.diff(), output_size=source.numel())
-        by_source, target_by_source, source_ptr = _transposed(source, target, ptr, sources)
-        arcs = cls(source, target, ptr, by_source, source_ptr)
+        by_source, target_by_source, source_ptr = _transposed(source, ptr, sources)
+        arcs = cls(source, ptr, source_ptr)
+        vars(arcs)["by_source"] = by_source
         vars(arcs)["target_by_source"] = target_by_source
         return arcs
 
@@ -78,9 +72,29 @@ class Arcs:
         return self.source_ptr.diff()
 
     @cached_property
+    def target(self) -> Tensor:
+        return self.make_target()
+
+    @cached_property
+    def by_source(self) -> Tensor:
+        return self.make_by_source()
+
+    @cached_property
     def target_by_source(self) -> Tensor:
         """The targets of the arcs in the order of `by_source`."""
-        return self.target.index_select(0, self.by_source)
+        return self.make_target().index_select(0, self.make_by_source())
+
+    def make_target(self) -> Tensor:
+        """`target`, for those who ask once."""
+        known: Tensor | None = vars(self).get("target")
+        if known is not None:
+            return known
+        return torch.repeat_interleave(self.ptr.diff(), output_size=self.num_arcs)
+
+    def make_by_source(self) -> Tensor:
+        """`by_source`, likewise."""
+        known: Tensor | None = vars(self).get("by_source")
+        return torch.argsort(self.source, stable=True) if known is None else known
 
     @cached_property
     def blocks_by_target(self) -> list[int]:
@@ -102,11 +116,10 @@ class Arcs:
         pointers = slice(nodes.start, nodes.stop + 1)
         span = Arcs(
             source=self.source[arcs] - nodes.start,
-            target=self.target[arcs] - nodes.start,
             ptr=self.ptr[pointers] - arcs.start,
-            by_source=self.by_source[arcs] - arcs.start,
             source_ptr=self.source_ptr[pointers] - arcs.start,
         )
+        vars(span)["by_source"] = self.by_source[arcs] - arcs.start
         vars(span)["target_by_source"] = self.target_by_source[arcs] - nodes.start
         vars(span)["in_degree"] = self.in_degree[nodes]
         vars(span)["out_degree"] = self.out_degree[nodes]
@@ -122,13 +135,11 @@ def _pointers(index: Tensor, size: int) -> Tensor:
     return ptr
 
 
-def _transposed(
-    source: Tensor, target: Tensor, ptr: Tensor, sources: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _transposed(source: Tensor, ptr: Tensor, sources: int) -> tuple[Tensor, Tensor, Tensor]:
     """The arcs sorted by source, the targets in this order, and the pointer of the sources."""
     if not source.is_cpu:
-        by_source = torch.argsort(source, stable=True)
-        return by_source, target[by_source], _pointers(source, sources)
+        arcs = Arcs(source, ptr, _pointers(source, sources))
+        return arcs.by_source, arcs.target_by_source, arcs.source_ptr
     # Here, as it takes its time to import. Transposing counts where sorting compares: a tenth of
     # the time.
     from scipy.sparse import csr_array

@@ -12,6 +12,24 @@ from torch.autograd import Function
 LinearMap = Callable[[Tensor], Tensor]
 
 
+def wanted_gradients(ctx: Any) -> list[bool]:
+    """Of the tensors that a function was applied to, in the pass that is under way.
+
+    torch skips whole functions that lead to nothing which was asked for. What a function computes
+    for one of its inputs alone, such as the gradient of weights, it has to skip by itself.
+    """
+    return [node is not None and _is_reached(node) for node, _ in ctx.next_functions]
+
+
+def _is_reached(node: Any) -> bool:
+    try:
+        reached: bool = torch._C._will_engine_execute_node(node)
+    except RuntimeError:
+        # What `autograd.grad` looks for.
+        return True
+    return reached
+
+
 class _Linear(Function):
     """y = M x, with the gradient Mᵀ y' computed by `adjoint`."""
 

@@ -15,6 +15,7 @@ from torch.autograd import Function
 
 from lpgnn_cli.ops.activated import compiled_module
 from lpgnn_cli.ops.distinct import DistinctRows
+from lpgnn_cli.ops.linear import wanted_gradients
 from lpgnn_cli.ops.sparse import SparseRows
 
 # Multiplications for which machine code is worth its compilation, which every process pays, and the
@@ -22,9 +23,6 @@ from lpgnn_cli.ops.sparse import SparseRows
 WORTH_A_KERNEL = 8_000_000
 # Bytes of weights that stay in a cache beside the rows.
 MOST_BYTES = 1 << 17
-# Bytes of a result. Beyond, blocks of memory come in an order that leaves more gaps in the heap: on
-# 10 million arcs an epoch takes a fifth less time, but 222 bytes per arc rather than 170.
-MOST_RESULT_BYTES = 1 << 25
 
 
 def add_products(
@@ -83,8 +81,6 @@ def _kernels_for(
     if rows * size < WORTH_A_KERNEL:
         return None
     x = blocks[0]
-    if rows * columns * x.element_size() > MOST_RESULT_BYTES:
-        return None
     if not x.is_cpu or x.dtype not in (torch.float32, torch.float64):
         return None
     given = (*blocks, *weights) if total is None else (*blocks, *weights, total)
@@ -100,6 +96,7 @@ class _Products(Function):
         ctx: Any, kernels: ModuleType, count: int, start: Tensor | None, *tensors: Tensor
     ) -> Tensor:
         ctx.kernels, ctx.count = kernels, count
+        ctx.has_start = start is not None
         ctx.is_row = start is not None and start.dim() == 1
         ctx.save_for_backward(*tensors)
         blocks, weights = tensors[:count], tensors[count:]
@@ -110,7 +107,8 @@ class _Products(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         blocks, weights = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        of_start, *wanted = ctx.needs_input_grad[2:]
+        wanted = wanted_gradients(ctx)
+        of_start = ctx.has_start and wanted.pop(0)
         # Plain operations can be differentiated again.
         again, kernels = torch.is_grad_enabled(), ctx.kernels
         found: list[Tensor | None] = [None, None, None]

@@ -207,18 +207,19 @@ class Gradient(Lagrangian):
         settings, batch = self.settings, part.batch
         with self.variables.of(graphs) as now:
             x, multipliers = now.states.values, now.multipliers.values
+            self.theta.zero_grad()
+            now.zero_grad()
 
             transits = self.transit(x, batch)
             residual = residuals(x, transits)
-            scores = self.network.read(x, transits, batch)
-            loss = supervised_loss(part, scores, settings.loss_reduction)
+            # Before the readout: what is differentiated first needs least beside it.
             constraints = constraint_term(
                 residual, multipliers, self.g, settings.rho, settings.constraint_reduction
             )
+            scores = self.network.read(x, transits, batch)
+            loss = supervised_loss(part, scores, settings.loss_reduction)
             lagrangian = loss + constraints
 
-            self.theta.zero_grad()
-            now.zero_grad()
             objective = lagrangian + self.penalty(x, transits, batch, graphs)
             others = [*self.network.weights, *multipliers]
             differentiate(objective, constraints, x, others, settings.supervise_states)

@@ -42,6 +42,8 @@ class OneShot(Lagrangian):
         settings, batch = self.settings, part.batch
         with self.variables.of(graphs) as now:
             x = now.states.values
+            self.theta.zero_grad()
+            now.zero_grad()
 
             transits = self.transit(x, batch)
             residual = residuals(x, transits)
@@ -50,8 +52,6 @@ class OneShot(Lagrangian):
             multipliers = absolute(now.multipliers.values, transits)
             adjoint = inner(multipliers, transits)
 
-            self.theta.zero_grad()
-            now.zero_grad()
             (loss + adjoint + self.penalty(x, transits, batch, graphs)).backward()
 
             with torch.no_grad():

@@ -79,10 +79,8 @@ def differentiate(
     if supervise_states:
         objective.backward()
         return
-    of_constraints = torch.autograd.grad(constraints, x, retain_graph=True)
+    constraints.backward(inputs=list(x), retain_graph=True)
     objective.backward(inputs=list(others))
-    for state, gradient in zip(x, of_constraints, strict=True):
-        state.grad = gradient
 
 
 def step_states(variables: Variables, config: TrainConfig, nodes: int | None = None) -> None:

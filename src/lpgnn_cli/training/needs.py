@@ -42,8 +42,8 @@ def node_batch_needs(config: TrainConfig, batch: GraphBatch) -> Needs:
     sizes = state_sizes(config, batch.num_classes)
     stay = nodes * item * numbers_that_stay(config, sizes)
     passing = nodes * item * (numbers_that_pass(sizes) + batch.num_classes)
-    tensors = [batch.arcs.source, batch.arcs.target, batch.arcs.by_source, batch.arcs.ptr]
-    tensors += [batch.arcs.source_ptr, batch.arc_in, batch.arc_out, batch.targets, batch.features]
+    tensors = [batch.arcs.source, batch.arcs.ptr, batch.arcs.source_ptr]
+    tensors += [batch.arc_in, batch.arc_out, batch.targets, batch.features]
     # The features once as they came and once as they are scaled.
     graph = sum(t.numel() * t.element_size() for t in tensors) + batch.features.numel() * item
     limit = memory_limit(config.data)
