@@ -46,9 +46,10 @@ def environment_of(name, send):
 
 def page_faults(blocks, send):
     import resource
-    for _ in range(3): bytearray(40_000_000)
+    def five(): [bytearray(20_000_000) for _ in range(5)]
+    for _ in range(3): five()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(blocks): bytearray(40_000_000)
+    for _ in range(blocks // 5): five()
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 def raises(send):
@@ -143,9 +144,9 @@ def test_workers_have_the_surroundings_of_now(
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone is told")
 def test_workers_use_freed_memory_again(tasks: ModuleType) -> None:
-    (event,) = run(partial(tasks.page_faults, 20))
+    (event,) = run(partial(tasks.page_faults, 100))
     assert isinstance(event, Returned)
-    # 40 MB are about 9,800 pages, faulted in again by each of the 20 blocks if nobody tells.
+    # 20 MB are about 4,900 pages, faulted in again by most of the 100 blocks if nobody tells.
     assert event.result < 2_000
 
 
