@@ -32,14 +32,7 @@ from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.base import Outcome, Step
 from lpgnn_cli.propagation.gain import Gain
 from lpgnn_cli.propagation.lagrangian import Lagrangian, update_rule
-from lpgnn_cli.propagation.one_shot import (
-    absolute,
-    gradient,
-    inner,
-    moved,
-    pull_back,
-    relative,
-)
+from lpgnn_cli.propagation.one_shot import absolute, gradient, inner, moved, relative
 from lpgnn_cli.propagation.saddle import (
     constraint_term,
     differentiate,
@@ -240,9 +233,10 @@ class OneShotByBlocks(ByBlocks):
         loss = supervised_loss(part, scores, settings.loss_reduction)
         kept = [m.detach()[block.nodes] for m in self.variables.multipliers.values]
         multipliers = absolute(kept, transits)
+        adjoint = inner(multipliers, transits)
 
         self.theta.zero_grad()
-        pull_back(loss, multipliers, transits)
+        (loss + adjoint).backward()
 
         with torch.no_grad():
             lagrangian = loss - inner(multipliers, residual)

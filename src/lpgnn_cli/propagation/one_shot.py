@@ -50,8 +50,9 @@ class OneShot(Lagrangian):
             scores = self.network.read(x, transits, batch)
             loss = supervised_loss(part, scores, settings.loss_reduction)
             multipliers = absolute(now.multipliers.values, transits)
+            adjoint = inner(multipliers, transits)
 
-            pull_back(loss + self.penalty(x, transits, batch, graphs), multipliers, transits)
+            (loss + adjoint + self.penalty(x, transits, batch, graphs)).backward()
 
             with torch.no_grad():
                 lagrangian = loss - inner(multipliers, residual)
@@ -67,12 +68,6 @@ class OneShot(Lagrangian):
 def gradient(state: Tensor) -> Tensor:
     """What a backward pass left; zero where nothing reads the state."""
     return torch.zeros_like(state) if state.grad is None else state.grad
-
-
-def pull_back(objective: Tensor, multipliers: Sequence[Tensor], transits: Sequence[Tensor]) -> None:
-    """Leave the gradient of objective + <lambda, f_a>: what the objective sends back to f_a, and
-    lambda. No product has to be differentiated for that."""
-    torch.autograd.backward([objective, *transits], [None, *multipliers])
 
 
 def inner(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
