@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from lpgnn_cli import signals
+from lpgnn_cli import garbage, signals
 from lpgnn_cli.commands import COMMANDS
 from lpgnn_cli.credentials import keep_in_words, redact
 from lpgnn_cli.errors import RunFailed, UserError, describe_os_error
@@ -19,12 +19,14 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 def program() -> int:
     """`lpgnn` as a program: a signal interrupts it as long as there is something to interrupt."""
     signals.interrupt_from_now()
+    garbage.pause()
     try:
         return main()
     except KeyboardInterrupt as interruption:  # while it was ending
         return signals.exit_code(interruption)
     finally:
         signals.ignore()
+        garbage.leave_behind()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +93,9 @@ def _dispatch(words: list[str]) -> int:
         from lpgnn_cli.hydra_command import run_hydra_command
 
         return run_hydra_command(name, command, rest)
-    code: int = import_module(command.module(name)).main(rest)
+    module = import_module(command.module(name))
+    garbage.resume()
+    code: int = module.main(rest)
     return code
 
 

@@ -6,11 +6,13 @@ import argparse
 import os
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from lpgnn_cli import garbage
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.commands import Command
 from lpgnn_cli.config.compose import check_overrides, conf_dir, load, make_loader, to_typed
@@ -43,11 +45,15 @@ def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
     if args.cfg or args.info:
         load(loader, config_name, args.overrides, multirun=sweeps)
     elif not args.hydra_help:
-        check_overrides(loader, config_name, args.overrides, multirun=args.multirun or sweeps)
+        typed = check_overrides(
+            loader, config_name, args.overrides, multirun=args.multirun or sweeps
+        )
         if sweeps:
-            return int(
-                import_module(command.module(name)).sweep(loader, config_name, args.overrides)
-            )
+            module = _imported(command.module(name))
+            return int(module.sweep(loader, config_name, args.overrides))
+        if isinstance(typed, TrainConfig) and may_have_workers(typed):
+            # It imports torch, and so does this process: side by side, not one after the other.
+            start_fork_server(UNIT_MODULES)
     try:
         run_app(args, parser, _task(command.module(name)), str(conf_dir()), config_name)
     except _Failed as failed:
@@ -99,15 +105,19 @@ def may_have_workers(config: TrainConfig) -> bool:
     return cores() > 1 if protocol.workers == "auto" else protocol.workers != "1"
 
 
+def _imported(module: str) -> ModuleType:
+    """The module of a command, with all that takes its time to import."""
+    imported = import_module(module)
+    garbage.resume()
+    return imported
+
+
 def _task(module: str) -> Callable[[DictConfig], float | None]:
     def task(config: DictConfig) -> float | None:
         tune_allocator()
         try:
             typed = to_typed(config)
-            if isinstance(typed, TrainConfig) and may_have_workers(typed):
-                # It imports torch, and so does this process: side by side, not one after the other.
-                start_fork_server(UNIT_MODULES)
-            result: float | None = import_module(module).run(typed)
+            result: float | None = _imported(module).run(typed)
         except (UserError, RunFailed) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 raise  # the other jobs go on; Hydra reports this one at the end

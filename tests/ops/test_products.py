@@ -10,7 +10,7 @@ from lpgnn_cli.ops import DistinctRows, SparseRows, add_products, product_kernel
 
 TYPES = [torch.float32, torch.float64]
 # Rows around a tile and around the blocks of a gradient; columns around the width of registers.
-ROWS = [6, 7, 13, 1023, 1024, 1025, 2047, 2049]
+ROWS = [6, 7, 13, 1023, 1024, 1025, 2047, 2049, 3100]
 COLUMNS = [6, 7, 15, 16, 17, 50, 64, 65, 130, 300]
 
 

@@ -14,7 +14,7 @@ from lpgnn_cli.data.batch import TargetLevel
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.propagation.fixed_point import FixedPoint
-from lpgnn_cli.propagation.one_shot import OneShot
+from lpgnn_cli.propagation.one_shot import OneShot, absolute, relative
 from lpgnn_cli.propagation.optim import build_optimiser
 from lpgnn_cli.propagation.saddle import constraint_term
 from lpgnn_cli.propagation.solvers import residuals
@@ -206,3 +206,12 @@ def test_gradient_training_of_a_network_satisfies_its_constraints(
     assert float(torch.cat(variables.states.values).detach().abs().mean()) > 0.1, (
         "not by shrinking everything"
     )
+
+
+def test_multipliers_are_kept_relative_to_states_however_weak_these_are() -> None:
+    state = torch.tensor([[3e-25, 4e-25], [0.0, 0.0], [3.0, 4.0]])
+    multiplier = torch.tensor([[2e24, 0.0], [7.0, 7.0], [1.0, 2.0]])
+    kept = relative(state, multiplier)
+    torch.testing.assert_close(kept, torch.tensor([[1.0, 0.0], [0.0, 0.0], [5.0, 10.0]]))
+    (back,) = absolute([kept], [state])
+    torch.testing.assert_close(back, torch.tensor([[2e24, 0.0], [0.0, 0.0], [1.0, 2.0]]))

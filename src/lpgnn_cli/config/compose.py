@@ -96,12 +96,15 @@ def compose(command: Literal["train"], overrides: Sequence[str] = ()) -> TrainCo
 
 def check_overrides(
     loader: ConfigLoader, config_name: str, overrides: Sequence[str], multirun: bool
-) -> None:
-    """Find every mistake before any work is done; in a multirun, each value that is swept over."""
+) -> Any:
+    """Find every mistake before any work is done; in a multirun, each value that is swept over.
+
+    The typed config, where there is but one.
+    """
     if not multirun:
         typed = to_typed(without_hydra(load(loader, config_name, overrides)))
         _check_that_g_counts(typed, overrides)
-        return
+        return typed
     master = load(loader, config_name, overrides, multirun=True)
     parsed = [o for o in _parse(loader, overrides) if not o.is_hydra_override()]
     values = [swept for override in parsed if (swept := _swept_values(override))]
@@ -116,6 +119,7 @@ def check_overrides(
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
         _check_that_g_counts(to_typed(without_hydra(composed)), job)
+    return None
 
 
 def given_keys(words: Sequence[str] | None = None) -> list[str]:

@@ -57,7 +57,7 @@ class Arcs:
 
     def own(self, rows: Tensor) -> Tensor:
         """Of rows of all nodes, those of the nodes that arcs may go to."""
-        return rows if len(rows) == self.num_nodes else rows[: self.num_nodes]
+        return rows if rows.shape[0] == self.num_nodes else rows[: self.num_nodes]
 
     @property
     def num_arcs(self) -> int:

@@ -47,13 +47,14 @@ def backend() -> tuple[str, str]:
 
 def sum_rows(values_AH: Tensor, index: Tensor | None, ptr: Tensor) -> Tensor:
     """Sum within segments of `values[index]`, or of the values themselves without an index."""
+    if values_AH.is_cpu and _forced() != "torch_scatter":
+        return _native_sum(values_AH, index, ptr)
     scatter = _torch_scatter()
-    if scatter is not None and (_forced() == "torch_scatter" or not values_AH.is_cpu):
-        rows = values_AH if index is None else values_AH.index_select(0, index)
-        if not rows.is_meta:
-            result: Tensor = scatter.segment_csr(rows, ptr, reduce="sum")
-            return result
-    return _native_sum(values_AH, index, ptr)
+    if scatter is None or values_AH.is_meta:
+        return _native_sum(values_AH, index, ptr)
+    rows = values_AH if index is None else values_AH.index_select(0, index)
+    result: Tensor = scatter.segment_csr(rows, ptr, reduce="sum")
+    return result
 
 
 def first_maximum(values_AH: Tensor, segment_of_row: Tensor, ptr: Tensor) -> Tensor:

@@ -89,29 +89,38 @@ def _write_transposed(
     code: Code,
     first: ir.Value,
     stop: ir.Value,
+    blocks: ir.Value,
+    rows: ir.Value,
     size: ir.Value,
     x: ir.Value,
     y: ir.Value,
-    table: ir.Value,
+    tables: ir.Value,
 ) -> None:
-    """xᵀ y of some rows: x (N, K) and y (N, H)."""
+    """xᵀ y of the rows of every block, some of all blocks: x (N, K) and y (N, H)."""
     builder, columns = code.builder, integer(variant.columns)
     last = builder.sub(size, integer(TILE))
-    with code.loop(integer(0), size, TILE) as wanted:
-        tile = builder.select(builder.icmp_signed(">", wanted, last), last, wanted)
-        for group in variant.groups():
-            sums = [[code.zero() for _ in group] for _ in range(TILE)]
-            with code.loop(first, stop) as n:
-                at, place = builder.mul(n, columns), builder.add(builder.mul(n, size), tile)
-                row = [code.load(y, builder.add(at, integer(c))) for c in group]
+    with code.loop(first, stop) as block:
+        following = builder.add(block, integer(1))
+        begin, end = builder.mul(block, integer(BLOCK)), builder.mul(following, integer(BLOCK))
+        # None is smaller than a tile: the last one takes what is left.
+        end = builder.select(builder.icmp_signed("==", following, blocks), rows, end)
+        table = builder.mul(block, size)
+        with code.loop(integer(0), size, TILE) as wanted:
+            tile = builder.select(builder.icmp_signed(">", wanted, last), last, wanted)
+            for group in variant.groups():
+                sums = [[code.zero() for _ in group] for _ in range(TILE)]
+                with code.loop(begin, end) as n:
+                    at, place = builder.mul(n, columns), builder.add(builder.mul(n, size), tile)
+                    row = [code.load(y, builder.add(at, integer(c))) for c in group]
+                    for i, of_tile in enumerate(sums):
+                        value = code.spread(x, builder.add(place, integer(i)))
+                        for total, number in zip(of_tile, row, strict=True):
+                            total.add(value * number)
                 for i, of_tile in enumerate(sums):
-                    value = code.spread(x, builder.add(place, integer(i)))
-                    for total, number in zip(of_tile, row, strict=True):
-                        total.add(value * number)
-            for i, of_tile in enumerate(sums):
-                here = builder.mul(builder.add(tile, integer(i)), columns)
-                for total, c in zip(of_tile, group, strict=True):
-                    code.store(total.total, table, builder.add(here, integer(c)))
+                    here = builder.add(table, builder.add(tile, integer(i)))
+                    here = builder.mul(here, columns)
+                    for total, c in zip(of_tile, group, strict=True):
+                        code.store(total.total, tables, builder.add(here, integer(c)))
 
 
 @cache
@@ -151,16 +160,16 @@ def transposed_product(x_NK: Tensor, y_NH: Tensor) -> Tensor:
     x, y = x_NK.contiguous(), y_NH.contiguous()
     rows, size = x.shape
     variant = Variant(x.element_size(), y.shape[1], 1)
-    kernel = _compiled(_write_transposed, 3, 3, variant).call
-    bounds = _bounds(rows)
-    tables = x.new_empty(len(bounds) - 1, size, y.shape[1])
-    table_of = dict(zip(bounds, tables.unbind(), strict=False))
+    kernel = _compiled(_write_transposed, 5, 3, variant).call
+    blocks = max(1, rows // BLOCK)
+    tables = x.new_empty(blocks, size, y.shape[1])
+    addresses = [x.data_ptr(), y.data_ptr(), tables.data_ptr()]
 
     def run(first: int, stop: int) -> None:
-        kernel(first, stop, size, x.data_ptr(), y.data_ptr(), table_of[first].data_ptr())
+        kernel(first, stop, blocks, rows, size, *addresses)
 
-    run_all(run, bounds, rows * size, one_by_one=True)
-    return tables.sum(dim=0) if len(tables) > 1 else tables[0]
+    run_all(run, list(range(blocks + 1)), rows * size)
+    return tables.sum(dim=0) if blocks > 1 else tables[0]
 
 
 def _bounds(rows: int) -> list[int]:

@@ -181,8 +181,8 @@ def solve(
 
 
 def towards(x: Tensor, target: Tensor, damping: float) -> Tensor:
-    """One damped step."""
-    return x + damping * (target - x)
+    """One damped step; with a damping of 1 the target itself."""
+    return target if damping == 1 else x + damping * (target - x)
 
 
 def residuals(states: Sequence[Tensor], transits: Sequence[Tensor]) -> States:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lpgnn_cli import signals
+from lpgnn_cli import garbage, signals
 from lpgnn_cli.runfolder import RunFolder
 from lpgnn_cli.tracking.mirror import Mirror, Sent
 
@@ -35,6 +35,7 @@ def follow(mirror: Sends) -> int:
     parent = os.getppid()
     # The first pass imports mlflow and opens the store: its time says nothing of the next ones.
     _try_to_send(mirror, ended=False)
+    garbage.resume()
     wait = SHORTEST_WAIT
     while not _has_ended(parent, wait):
         began = time.process_time()
@@ -73,9 +74,13 @@ def main(make_mirror: Callable[[RunFolder, str, str], Sends] = Mirror) -> int:
     folder, uri, experiment = sys.argv[1:]
     # Whoever stops all processes of a job reaches us too, but the rest is still to be sent.
     signals.ignore()
+    garbage.pause()
     # Behind training, but not so far that all the work is left for the end.
     os.nice(10)
-    return follow(make_mirror(RunFolder(Path(folder)), uri, experiment))
+    try:
+        return follow(make_mirror(RunFolder(Path(folder)), uri, experiment))
+    finally:
+        garbage.leave_behind()
 
 
 if __name__ == "__main__":

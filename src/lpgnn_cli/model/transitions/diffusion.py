@@ -25,6 +25,8 @@ from lpgnn_cli.ops import DistinctRows, SparseRows, add_products, sum_neighbours
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
 
+Pair = tuple[Tensor, Tensor]
+
 
 @aggregator("diffusion", DiffusionConfig)
 class Diffusion(Transition):
@@ -55,6 +57,8 @@ class Diffusion(Transition):
                 nn.init.normal_(self.from_itself_OS, std=std)
         self.output = activation(config.output_activation)
         self.slope = LIPSCHITZ.get(config.output_activation, 1.0)
+        # W_1 and W_2 when they were last asked for without a gradient, and what was made of them.
+        self._known: tuple[Pair, Pair] | None = None
 
     def forward(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         total_NO = self._of_labels(label_NL, batch)
@@ -121,16 +125,25 @@ class Diffusion(Transition):
         if not self.learns_mixing:
             super().project()
 
-    def _bounded(self) -> tuple[Tensor, Tensor]:
+    def _bounded(self) -> Pair:
         """W_1 and W_2, divided by what their gain exceeds its bound.
 
         A step that is shrunk afterwards shrinks all that was learnt before. Here the gradient knows
         of the bound: it turns the weights at the bound, and asks for no growth that is cut away.
         """
-        neighbours, own = self.from_neighbours_OS, self.from_itself_OS
+        weights = self.from_neighbours_OS, self.from_itself_OS
         if self.gain is None or not self.learns_mixing:
-            return neighbours, own
-        scale = self.gain / self._gain_of(neighbours, own).clamp(min=self.gain)
+            return weights
+        if torch.is_grad_enabled() or not weights[0].is_cpu:
+            return self._divided(*weights, self.gain)
+        # Between two steps they are asked for again and again, and their norms take half of f_a.
+        if self._known is None or not all(map(torch.equal, weights, self._known[0])):
+            neighbours, own = (weight.detach().clone() for weight in weights)
+            self._known = (neighbours, own), self._divided(neighbours, own, self.gain)
+        return self._known[1]
+
+    def _divided(self, neighbours: Tensor, own: Tensor, gain: float) -> Pair:
+        scale = gain / self._gain_of(neighbours, own).clamp(min=gain)
         return scale * neighbours, scale * own
 
     def _gain_of(self, neighbours: Tensor, own: Tensor) -> Tensor:
