@@ -126,8 +126,8 @@ def test_states_travel_far_at_the_start(aggregator: str) -> None:
     assert float(pulled[0].norm()) > (1e-8 if aggregator in ("selection", "gin") else 1e-5)
 
 
-def test_a_diffusion_that_nobody_differentiates_keeps_up_with_its_weights() -> None:
-    """What their bound makes of them is kept as long as they are the same."""
+def bounded_diffusion() -> tuple[Propagation, GraphBatch]:
+    """A diffusion with a bound on its gain, and the graphs that it is for."""
     config = compose(
         "train",
         ["dataset=karate", "recipe=none", "aggregator=diffusion", "propagation.gain=0.95"],
@@ -136,6 +136,12 @@ def test_a_diffusion_that_nobody_differentiates_keeps_up_with_its_weights() -> N
     propagation = build_propagation(
         config, DataShape.of(batch), {"train": batch}, like=batch.features
     )
+    return propagation, batch
+
+
+def test_a_diffusion_that_nobody_differentiates_keeps_up_with_its_weights() -> None:
+    """What their bound makes of them is kept as long as they are the same."""
+    propagation, batch = bounded_diffusion()
     x = [torch.randn_like(x) for x in propagation.network.zero_states(batch)]
     for stretch in (1.0, 1.0, 3.0, torch.nan):
         stretched(propagation, stretch)
@@ -149,14 +155,7 @@ def test_a_diffusion_that_nobody_differentiates_keeps_up_with_its_weights() -> N
 
 def test_at_the_bound_no_gradient_of_diffusion_asks_for_larger_weights() -> None:
     """Growth would be cut away, and all other weights with it."""
-    config = compose(
-        "train",
-        ["dataset=karate", "recipe=none", "aggregator=diffusion", "propagation.gain=0.95"],
-    )
-    batch = random_graphs(0, directed=False)
-    propagation = build_propagation(
-        config, DataShape.of(batch), {"train": batch}, like=batch.features
-    )
+    propagation, batch = bounded_diffusion()
     stretched(propagation, 1.0)
     (transition,) = propagation.network.transitions
     weights = transition.state_weights()
