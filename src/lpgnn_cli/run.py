@@ -24,6 +24,7 @@ from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.experiment import Experiment
+from lpgnn_cli.training.length import length_of
 from lpgnn_cli.training.observer import Observer
 from lpgnn_cli.training.rescoring import forget_weights, rescore
 
@@ -38,7 +39,7 @@ def compute(
     """Train the units that are not finished yet; folder and record tell what came of it."""
     with (stop or StopFlag()).listening() as stop:
         for observer in observers:
-            observer.run_started(folder, record.units, experiment.config.epochs)
+            observer.run_started(folder, record.units, length_of(experiment.config))
         tasks = experiment.tasks(folder)
         results = execute(tasks, experiment.workers, observers, stop)
         record.state, record.reason = verdict(results, len(tasks), experiment.config.on_divergence)

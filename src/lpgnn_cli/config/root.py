@@ -51,7 +51,7 @@ class TrainConfig:
     tracking: k.TrackingConfig = setting(affects_results=False)
     layers: int = setting(low=1, high=1000)
     state: list[int] = setting(low=1, high=100_000)
-    epochs: int = setting(low=1)
+    epochs: int | None = setting(low=1)
     seed: int = setting(low=0)
     device: str = setting(affects_results=False)
     threads: int | None = setting(low=1, high=1024)

@@ -21,20 +21,22 @@ class Entry:
     features: str
     source: str
     tu_name: str | None = None
+    # Kinds of node labels; degrees are one.
+    kinds: int = 1
 
 
 COLLECTION = "TUDataset"
 
 # By option; what is not in TU format adds its own entry, in its module under `datasets/`.
 CATALOGUE: dict[str, Entry] = {
-    "mutag": Entry(188, 3371, 7442, 2, "7 labels, 4 arc labels", "in the package", "MUTAG"),
+    "mutag": Entry(188, 3371, 7442, 2, "7 labels, 4 arc labels", "in the package", "MUTAG", 7),
     # The collection and the GIN authors distribute PTC_MR with different numbers of atoms.
-    "ptc": Entry(344, None, None, 2, "labels", COLLECTION, "PTC_MR"),
-    "nci1": Entry(4110, 122747, 265506, 2, "37 labels", COLLECTION, "NCI1"),
-    "proteins": Entry(1113, 43471, 162088, 2, "3 labels (1 attribute)", COLLECTION, "PROTEINS"),
+    "ptc": Entry(344, None, None, 2, "labels", COLLECTION, "PTC_MR", 18),
+    "nci1": Entry(4110, 122747, 265506, 2, "37 labels", COLLECTION, "NCI1", 37),
+    "proteins": Entry(1113, 43471, 162088, 2, "3 labels (1 attribute)", COLLECTION, "PROTEINS", 3),
     "imdb_b": Entry(1000, 19773, 193062, 2, "65 degrees", COLLECTION, "IMDB-BINARY"),
     "imdb_m": Entry(1500, 19502, 197806, 3, "59 degrees", COLLECTION, "IMDB-MULTI"),
-    "enzymes": Entry(600, 19580, 74564, 6, "3 labels, 18 attributes", COLLECTION, "ENZYMES"),
+    "enzymes": Entry(600, 19580, 74564, 6, "3 labels, 18 attributes", COLLECTION, "ENZYMES", 3),
 }
 
 
@@ -66,12 +68,12 @@ def check_texts(files: TuFiles) -> None:
 
 def is_published(name: str) -> bool:
     """Whether the collection has a dataset of that name, and we know its numbers."""
-    return _entry(name) is not None
+    return published(name) is not None
 
 
 def check_counts(name: str, tables: TuTables, origin: str) -> None:
     """Refuse a file that has the name of a published dataset but not its numbers."""
-    entry = _entry(name)
+    entry = published(name)
     if entry is None:
         return
     found = {
@@ -83,7 +85,8 @@ def check_counts(name: str, tables: TuTables, origin: str) -> None:
     refuse_other_counts(entry, name, found, origin)
 
 
-def _entry(tu_name: str) -> Entry | None:
+def published(tu_name: str) -> Entry | None:
+    """What is known of a dataset of the collection."""
     return next((e for e in CATALOGUE.values() if e.tu_name == tu_name), None)
 
 

@@ -21,12 +21,14 @@ from lpgnn_cli.atomic import write_atomically
 from lpgnn_cli.config.compose import conf_dir, make_loader, to_typed, without_hydra
 from lpgnn_cli.config.effects import essence
 from lpgnn_cli.config.hydra_internals import TellingLoader
+from lpgnn_cli.data.catalogue import published
 from lpgnn_cli.data.storage import cache_folder
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import one_line
 from lpgnn_cli.paper.reference import Preset
 from lpgnn_cli.processes import ProcessPool, Send, cores
 from lpgnn_cli.settings import flat_config
+from lpgnn_cli.training.length import length_for
 
 # Fewer take less time one by one than other processes need to start.
 MANY = 20
@@ -53,17 +55,23 @@ def preset_settings(preset: Preset) -> dict[str, str]:
 
 @cache
 def composed_settings(*words: str) -> dict[str, str]:
-    """Those of a run with these words after `lpgnn train`."""
-    return essence(flat_config(composed_text(words)))
+    """Those of a run with these words after `lpgnn train`, its length as the data decides."""
+    settings = essence(flat_config(composed_text(words)))
+    entry = published(settings["dataset.name"])
+    if settings["epochs"] == "null" and entry:
+        batch = settings["optim.batch_graphs"]
+        epochs = length_for(entry.graphs, entry.kinds, None if batch == "null" else int(batch))
+        settings["epochs"] = str(epochs)
+    return settings
 
 
 def preset_text(preset: Preset) -> str:
-    """The composed config of a preset, as a run of it would write it."""
+    """The composed config of a preset."""
     return composed_text(preset.overrides)
 
 
 def composed_text(words: Sequence[str]) -> str:
-    """The config that a run with these words would write."""
+    """The config that these words compose."""
     kept = _kept(words)
     if kept is not None:
         return kept

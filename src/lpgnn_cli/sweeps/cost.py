@@ -24,18 +24,23 @@ class CostModel:
 
     def __init__(self, root: Path) -> None:
         found: dict[Kind, list[float]] = defaultdict(list)
+        lengths: dict[Kind, list[int]] = defaultdict(list)
         for past in runs_in_folders(root)[0]:
             rate = _rate(past)
             if rate is not None:
                 found[_kind_of(past)].append(rate)
+                lengths[_kind_of(past)].append(int(past.params["epochs"]))
         self.rates = {kind: median(rates) for kind, rates in found.items()}
+        # Where the data decides on the length, it has decided before.
+        self.epochs = {kind: median(epochs) for kind, epochs in lengths.items()}
 
     def seconds(self, config: TrainConfig) -> float | None:
         """Of computing, all units together; None where no earlier run tells."""
-        rate = self.rates.get((config.dataset.name, config.propagation.name))
+        kind = config.dataset.name, config.propagation.name
+        rate = self.rates.get(kind)
         if rate is None:
             return None
-        return rate * config.epochs * units_of(config) * config.layers
+        return rate * (config.epochs or self.epochs[kind]) * units_of(config) * config.layers
 
 
 def units_of(config: TrainConfig) -> int:

@@ -413,9 +413,11 @@ class _Pass:
 
 
 def _planned_stride(run: RunFolder) -> int | None:
-    """None where the config is not written yet; a config without epochs has no long curves."""
+    """None where the config is not written yet; a sweep, or a config without epochs, has no long
+    curves."""
     settings = read_flat_config(run.config_path)
-    return stride(int(settings.get("epochs", 1))) if settings else None
+    epochs = settings.get("epochs", "null")
+    return stride(1 if epochs == "null" else int(epochs)) if settings else None
 
 
 def _result_points(result: UnitResult, time: int) -> list[MetricPoint]:

@@ -46,6 +46,7 @@ from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.training.fitting import fitted
+from lpgnn_cli.training.length import length_of, with_length
 from lpgnn_cli.training.needs import Needs, check_needs
 from lpgnn_cli.training.schedule import patience_of
 from lpgnn_cli.version import __version__
@@ -62,7 +63,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A config with all its units."""
+    """A config, with the number of its epochs settled, and all its units."""
 
     config: TrainConfig
     folds: list[Fold]
@@ -79,6 +80,7 @@ class Experiment:
         # Eigenvectors and the like are computed here, before there are units.
         torch.set_num_threads(config.threads or 1)
         folds = make_folds(config)
+        config = with_length(config, folds[0].dataset)
         check_judging(config, folds[0].dataset)
         check_node_batches(config)
         wanted = "1" if must_stay_here(config) else config.protocol.workers
@@ -283,4 +285,4 @@ def _is_finished(run: RunFolder, unit: Unit, config: TrainConfig) -> bool:
     if result is None or result.state != FINISHED:
         return False
     waited = result.epochs - result.selected_epoch
-    return result.epochs >= config.epochs or waited >= patience_of(config)
+    return result.epochs >= length_of(config) or waited >= patience_of(config)

@@ -42,6 +42,7 @@ from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
+from lpgnn_cli.training.length import length_of
 from lpgnn_cli.training.parts import fit_scaler, make_parts
 from lpgnn_cli.training.row_files import RowFiles
 from lpgnn_cli.training.schedule import learning_rate_scale, patience_of, selecting
@@ -92,6 +93,7 @@ class UnitFit:
     def __init__(self, task: UnitTask) -> None:
         self.task = task
         self.config = task.config
+        self.epochs = length_of(task.config)
         self.run = RunFolder(task.run)
         self.folder = self.run.make_unit(task.unit.name)
         self.device = torch.device(task.device)
@@ -169,7 +171,7 @@ class UnitFit:
         writer, history = self._open_files()
         state, reason = FINISHED, ""
         try:
-            while self.progress.epoch < self.config.epochs and not self._out_of_patience():
+            while self.progress.epoch < self.epochs and not self._out_of_patience():
                 if stop():
                     state, reason = INTERRUPTED, "stopped by the user"
                     break
@@ -210,7 +212,7 @@ class UnitFit:
             self.folder / HISTORY,
             self.propagation.network,
             done=done,
-            epochs=self.config.epochs,
+            epochs=self.epochs,
             # Without a path there is nothing to be scored again.
             limit=0 if self.propagation.path_free else self.task.history_limit,
         )
@@ -219,7 +221,7 @@ class UnitFit:
     def _epoch(self, epoch: int) -> dict[str, float]:
         started = time.perf_counter()
         self.rows.moved_on()
-        schedule = learning_rate_scale(self.config.optim, epoch, self.config.epochs)
+        schedule = learning_rate_scale(self.config.optim, epoch, self.epochs)
         self.propagation.scale_lr(schedule * self.progress.lr_scale)
         evaluated = self._is_evaluated(epoch)
         with autocast(self.config, self.device):
@@ -293,7 +295,7 @@ class UnitFit:
 
     def _is_evaluated(self, epoch: int) -> bool:
         every = self.config.evaluate_every
-        return epoch == 1 or epoch % every == 0 or epoch == self.config.epochs
+        return epoch == 1 or epoch % every == 0 or epoch == self.epochs
 
     def _renewed(self) -> Part:
         """The training part, with graphs put back to zero whose turn it is.

@@ -14,6 +14,7 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.network import state_sizes
 from lpgnn_cli.propagation import Propagation
+from lpgnn_cli.training.length import length_of
 
 FRAMES = 60
 
@@ -24,8 +25,8 @@ class StateSnapshots:
     def __init__(self, config: TrainConfig, propagation: Propagation, batch: GraphBatch) -> None:
         self.propagation = propagation
         self.batch = batch
-        self.every = max(1, config.epochs // FRAMES)
-        self.last_epoch = config.epochs
+        self.every = max(1, length_of(config) // FRAMES)
+        self.last_epoch = length_of(config)
         of_nodes = batch.target_level == "node" and batch.task == CLASSES
         self.wanted = state_sizes(config, batch.num_classes)[-1] == 2 and of_nodes
         self.epochs: list[int] = []
