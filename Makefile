@@ -80,10 +80,15 @@ BENCH ?= $(patsubst benchmarks/bench_%.py,%,$(wildcard benchmarks/bench_*.py))
 bench: $(VENV)/.scatter ## run the measured comparisons; makes docs/performance.md; BENCH="growth sweep": some
 	@for part in $(BENCH); do echo "== $$part"; $(BIN)/python benchmarks/bench_$$part.py $(ARGS) || exit 1; done
 
-paper: $(VENV)/.package ## run what the paper's tables lack, resumable; says first how long it may take
-	@$(BIN)/lpgnn report plan
-	@$(BIN)/lpgnn report plan --format commands | PATH="$(abspath $(BIN)):$$PATH" sh -x
-	@$(BIN)/lpgnn report collect
+# What results/ lacks; ALL=1: everything that runs/ lacks, so that the first call repeats all of it.
+PLAN = $(if $(ALL),--runs)
+
+paper: $(VENV)/.package ## run what the paper's tables lack, or ALL=1; resumable; says first how long it may take
+	@$(BIN)/lpgnn report plan $(PLAN)
+	@$(BIN)/lpgnn report plan $(PLAN) --format commands >runs/paper.sh
+	@status=0; PATH="$(abspath $(BIN)):$$PATH"; \
+	  while IFS= read -r command <&3; do echo "+ $$command"; sh -c "$$command" || status=1; done 3<runs/paper.sh; \
+	  lpgnn report collect && exit $$status
 
 golden: $(VENV)/.dev ## compare metrics with the recorded ones to the last bit; ARGS=--record makes a record
 	@$(BIN)/python tests/golden/golden.py $(ARGS)

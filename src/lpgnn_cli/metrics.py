@@ -163,7 +163,13 @@ CONVERGED = Metric(
     "converged", "graphs settled", larger_is_better=True, in_per_cent=True, parts=(INFERENCE,)
 )
 STEPS = Metric("steps", "steps", parts=(INFERENCE,))
+# On average over the graphs, and of the one that has most.
 GAIN = Metric("gain", "gain", parts=(INFERENCE,))
+GAIN_LARGEST = Metric("gain_largest", "largest gain of a graph", parts=(INFERENCE,))
+# Answers that are the same from zero and at the states of training.
+EQUAL_ANSWERS = Metric(
+    "equal_answers", "equal answers", larger_is_better=True, in_per_cent=True, parts=(INFERENCE,)
+)
 # Hops until the influence of a label falls below 1 % of its start.
 REACH = Metric("reach", "reach", larger_is_better=True, parts=(INFERENCE,))
 # 1 where persistent states and those found from zero agree by construction.
@@ -189,6 +195,8 @@ METRICS: dict[str, Metric] = {
         CONVERGED,
         STEPS,
         GAIN,
+        GAIN_LARGEST,
+        EQUAL_ANSWERS,
         REACH,
         PATH_FREE,
         # Of a whole run rather than of a part.

@@ -88,7 +88,7 @@ def test_what_nothing_on_its_dataset_tells_of_goes_by_the_number_of_graphs() -> 
 
 def test_everything_that_is_planned_has_an_estimate() -> None:
     runs, sweeps = read_results(COMMITTED), read_sweeps(COMMITTED)
-    planned = plan(runs, sweeps)
+    planned = plan(runs, sweeps, Rates(runs, sweeps))
     assert len(planned) == len(missing_runs(runs)) + len(missing_sweeps(sweeps))
     assert all(one.estimate and one.estimate.seconds > 0 for one in planned)
 

@@ -132,6 +132,25 @@ def test_repelling_fixed_points_are_warned_of(make_run: MakeRun) -> None:
     assert "fixed points repel in 1 of 2 units: the Jacobian's gain reaches 2.20" in text
 
 
+def test_a_gain_says_whether_its_bound_is_proved(make_run: MakeRun) -> None:
+    gains = [{**SETTLED, "gain": 0.5, "gain_largest": 0.9, "equal_answers": 0.995}] * 2
+    bound = {"propagation": {"gain": 0.95}}
+    text = closing(two_folds(make_run, inference=gains, config=bound))
+    measured = "0.50 on average, 0.90 for the graph with most"
+    assert line(text, "gain").endswith(f"{measured}; not proved to stay below 0.95")
+    assert "99.5 % of the answers as at the states of training" in line(text, "test phase")
+    proved = [{**gain, "path_free": 1.0} for gain in gains]
+    text = closing(two_folds(make_run, inference=proved, config=bound))
+    assert line(text, "gain").endswith("; proved to stay below 0.95")
+    unbounded = closing(two_folds(make_run, inference=gains))
+    assert line(unbounded, "gain").endswith(measured)
+
+
+def test_one_graph_that_repels_is_enough_for_a_warning(make_run: MakeRun) -> None:
+    gains = [{**SETTLED, "gain": 0.6, "gain_largest": 1.3}] * 2
+    assert "the Jacobian's gain reaches 1.30" in closing(two_folds(make_run, inference=gains))
+
+
 def test_units_that_did_not_finish_are_named(make_run: MakeRun) -> None:
     reason = "the Lagrangian\nis \x1b[31mnot finite"
     text = closing(two_folds(make_run, states=["finished", "diverged"], reason=reason))

@@ -134,6 +134,15 @@ def test_a_sweep_selects_assesses_and_reports(
     assert "honest/accuracy_mean" not in summary, "what was chosen by is no result"
     assert "inner validation ▾" in said
     assert f"{100 * fmean(accuracies):.1f} ± " in said.split("nested   ")[1]
+    written = (folder / "leaderboard.md").read_text()
+    assert f"**Nested: {100 * fmean(accuracies):.1f} ± " in written
+    assert written.count("| fold | job |") == 1
+    capfd.readouterr()
+    assert main(["runs"]) == 0
+    listed = capfd.readouterr().out
+    assert listed.count(" inner validation ") == 2, "no accuracy: it is what was chosen by"
+    assert listed.count(" nested ") == 1
+    assert f"{100 * fmean(accuracies):.1f} ± " in listed
     # The job that assesses is an ordinary run of one outer fold with its seeds.
     (again,) = (job for job in read_table(folder) if job.fold == 1)
     units = [unit.name for unit in again.run.read_record().units]

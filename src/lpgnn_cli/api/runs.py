@@ -76,7 +76,7 @@ class Run(os.PathLike[str]):
     @property
     def folds(self) -> list[Fold]:
         units = read_units(self._run)
-        part, judge = scored_part(self._run, units), RunSummary.read(self._run).metric
+        part, judge = scored_part(units), RunSummary.read(self._run).metric
         rows = fold_rows(units, part, None, ACCURACY)
         values = [row.figure for row in fold_rows(units, part, None, judge)]
         return [

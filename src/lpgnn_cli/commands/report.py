@@ -20,7 +20,7 @@ from lpgnn_cli.paper.document import (
     find,
     write_report,
 )
-from lpgnn_cli.paper.estimate import Estimate
+from lpgnn_cli.paper.estimate import Estimate, Rates
 from lpgnn_cli.paper.grids import (
     GRIDS,
     GridSweep,
@@ -291,7 +291,7 @@ def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     if arguments.format == COMMANDS:
         print("\n".join(commands(missing_runs(runs), missing_sweeps(sweeps))))
         return 0
-    planned = plan(runs, sweeps)
+    planned = plan(runs, sweeps, _rates(arguments, runs, sweeps))
     for one in planned:
         print(f"{_estimate_text(one.estimate):>10}  {one.command}")
     if any(one.estimate and one.estimate.rough for one in planned):
@@ -303,6 +303,16 @@ def _plan(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     on_cores = f", {duration(seconds / cores())} on {count(cores(), 'core')}" if seconds else ""
     print(f"\nBeside {source}, the tables lack {lacking}: {total}{on_cores}.")
     return 0
+
+
+def _rates(
+    arguments: argparse.Namespace, runs: Sequence[PresetRun], sweeps: Sequence[NestedSweep]
+) -> Rates:
+    """The pace of these, and of what was collected where the plan goes by something else."""
+    results = default_results()
+    if results is None or (arguments.runs is None and arguments.store is None):
+        return Rates(runs, sweeps)
+    return Rates([*runs, *read_results(results)], [*sweeps, *read_sweeps(results)])
 
 
 def _estimate_text(estimate: Estimate | None) -> str:

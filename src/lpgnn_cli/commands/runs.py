@@ -19,7 +19,7 @@ from lpgnn_cli.config.effects import essence
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import mean_std
 from lpgnn_cli.metrics import ACCURACY, TEST, TRAIN, VIOLATION_MEAN
-from lpgnn_cli.runfolder import runs_root
+from lpgnn_cli.runfolder import Rule, runs_root
 from lpgnn_cli.runsummary import (
     HONEST_ACCURACY,
     OPTIMISTIC_ACCURACY,
@@ -29,6 +29,7 @@ from lpgnn_cli.runsummary import (
 )
 from lpgnn_cli.screen import plain_console, printable
 from lpgnn_cli.settings import differing, uses_g
+from lpgnn_cli.sweeps.nested import NESTED
 from lpgnn_cli.tracking.pastruns import PastRun, runs_in_folders, runs_in_store
 from lpgnn_cli.tracking.query import Condition, select, value_of
 from lpgnn_cli.tracking.store import existing_uri
@@ -50,6 +51,9 @@ SHOWN |= {
     OPTIMISTIC_ACCURACY,
     VIOLATION_MEAN.on(TEST),
 }
+
+# Chosen on test parts.
+OPTIMISTIC_TITLES = ("best epoch %, optimistic", "fold max %, optimistic")
 
 
 def main(argv: list[str]) -> int:
@@ -127,7 +131,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("started", "dataset", "model") if model else ("started",):
         table.add_column(title, no_wrap=True)
-    for title in ("accuracy %", "persistent %", "best epoch %", "fold max %", "violation"):
+    for title in ("accuracy %", "persistent %", *OPTIMISTIC_TITLES, "violation"):
         table.add_column(title, justify="right", no_wrap=True)
     for title in (*map(_title, extra), "state", "folder"):
         table.add_column(title, no_wrap=True)
@@ -136,10 +140,7 @@ def _print_table(runs: Sequence[PastRun], extra: Sequence[str], model: bool) -> 
         cells = (
             datetime.fromtimestamp(run.started).strftime("%Y-%m-%d %H:%M"),
             *((run.params.get("dataset.name", ""), _model(run)) if model else ()),
-            _accuracy(_from_zero(summary, run)),
-            _accuracy(summary.persistent),
-            _accuracy(summary.optimistic),
-            _accuracy(summary.per_fold_maximum),
+            *_figures(summary, run),
             _violation(summary),
             *[_short(run.params.get(key) or value_of(run, key)) for key in extra],
             run.state if run.synced else f"{run.state}, not synced",
@@ -166,9 +167,20 @@ def _model(run: PastRun) -> str:
     return "/".join([*names, run.params.get("layers", "")])
 
 
-def _from_zero(summary: RunSummary, run: PastRun) -> Selection:
-    """*The* figure of a run: of its honest epoch, or of `lpgnn eval`, which has none to choose."""
-    return summary.honest if summary.honest.metrics else Selection.of_rescored(run.metrics)
+def _figures(summary: RunSummary, run: PastRun) -> list[str]:
+    """*The* figure of a run, then those beside it.
+
+    It is that of the honest epoch, of `lpgnn eval`, which has none to choose, or of the outer folds
+    of a sweep under `protocol=nested`, whose jobs that select have inner validation parts alone.
+    """
+    if run.params.get("protocol.stage") == "select" and summary.honest.metrics:
+        return [f"{_accuracy(summary.honest)} inner validation", "-", "-", "-"]
+    nested = Selection.from_dict(run.metrics, NESTED, Rule.NONE)
+    if nested.metrics:
+        return [f"{_accuracy(nested)} nested", "-", "-", "-"]
+    honest = summary.honest if summary.honest.metrics else Selection.of_rescored(run.metrics)
+    beside = summary.persistent, summary.optimistic, summary.per_fold_maximum
+    return [_accuracy(selection) for selection in (honest, *beside)]
 
 
 def _accuracy(selection: Selection) -> str:

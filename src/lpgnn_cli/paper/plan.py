@@ -43,9 +43,9 @@ def missing_sweeps(sweeps: Iterable[NestedSweep]) -> list[list[str]]:
     return [words for words in planned if frozenset(words) not in done]
 
 
-def plan(runs: Sequence[PresetRun], sweeps: Sequence[NestedSweep]) -> list[Planned]:
-    """All that is missing, with what it may take."""
-    rates, grid = Rates(runs, sweeps), combinations()
+def plan(runs: Sequence[PresetRun], sweeps: Sequence[NestedSweep], rates: Rates) -> list[Planned]:
+    """All that is missing beside these, with what it may take."""
+    grid = combinations()
     found = [
         Planned(shlex.join(["lpgnn", "train", *one.overrides]), rates.run(preset_settings(one)))
         for one in missing_runs(runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 PART_COLOURS = {TRAIN: "C0", VAL: "C2", TEST: "C1"}
 PART_NAMES = {TRAIN: "train", VAL: "validation", TEST: "test"}
+# Of nodes that are all supervised.
+VIEW_NAMES = {TRAIN: "as training steps see it", TEST: "evaluated"}
 
 
 @dataclass(frozen=True)
@@ -53,15 +55,16 @@ def make_figures(run: RunFolder) -> list[Path]:
     names = [unit.name for unit in run.read_record().units]
     predictions = read_predictions(run, names)
     residuals = read_residuals(run, names)
+    of_parts = curves
     if all_supervised(run):
-        curves = curves.without(TEST)
+        of_parts = curves.without(TEST)
         residuals.pop(TEST, None)
     title = describe(run)
     run.figures.mkdir(exist_ok=True)
     with style():
         drawn = [
             save(draw_curves(curves, RunSummary.read(run), title), run, "curves"),
-            save(draw_constraints(curves, title), run, "constraints"),
+            save(draw_constraints(of_parts, title), run, "constraints"),
             save(draw_confusion(predictions, title), run, "confusion"),
             save(draw_residuals(predictions, residuals, title), run, "residuals"),
             save(draw_influence(read_influence(run, names), title), run, "influence"),
@@ -89,7 +92,7 @@ def draw_curves(curves: Curves, summary: RunSummary, title: str) -> Figure | Non
     figure = new_figure(5.2 * len(drawn), 4.2, title)
     panels = figure.subplots(1, len(drawn), squeeze=False)[0]
     for panel, metric in zip(panels, drawn, strict=True):
-        _draw_parts(panel, curves, metric)
+        _draw_parts(panel, curves, metric, VIEW_NAMES if summary.all_supervised else PART_NAMES)
         _mark_selected(panel, summary, metric)
         name = metric.title.capitalize()
         panel.set(xlabel="epoch", title=_over_units(name, curves, "± 1 std"))
@@ -236,7 +239,7 @@ def draw_influence(influence: dict[str, Array], title: str) -> Figure | None:
     return figure
 
 
-def _draw_parts(panel: Axes, curves: Curves, metric: Metric) -> None:
+def _draw_parts(panel: Axes, curves: Curves, metric: Metric, names: Mapping[str, str]) -> None:
     scale = 100 if metric.in_per_cent else 1
     for part in metric.parts:
         name = metric.on(part)
@@ -247,7 +250,7 @@ def _draw_parts(panel: Axes, curves: Curves, metric: Metric) -> None:
         if metric.in_per_cent:
             low, high = np.clip(low, 0, 100), np.clip(high, 0, 100)
         colour = PART_COLOURS[part]
-        panel.plot(curves.epochs, mean, color=colour, label=PART_NAMES[part], **_dots(curves))
+        panel.plot(curves.epochs, mean, color=colour, label=names[part], **_dots(curves))
         if curves.num_units > 1:
             panel.fill_between(curves.epochs, low, high, color=colour, alpha=0.16, linewidth=0)
 

@@ -14,7 +14,6 @@ from lpgnn_cli.formatting import csv_text
 from lpgnn_cli.metrics import (
     EPOCH,
     GAIN,
-    TEST,
     TRAIN,
     VIOLATION_MAX,
     VIOLATION_MEAN,
@@ -28,6 +27,7 @@ from lpgnn_cli.reporting.units import (
     Array,
     Curves,
     UnitData,
+    all_supervised,
     common_curves,
     failed,
     finished,
@@ -84,8 +84,8 @@ def summarise(run: RunFolder) -> RunSummary:
     """Computes summary.json, curves.csv and folds.csv from the units' own files."""
     units = read_units(run)
     curves = common_curves(units)
-    part = scored_part(run, units)
-    summary = _summary(units, curves, part)
+    part = scored_part(units)
+    summary = _summary(units, curves, part, all_supervised(run))
     write_atomically(run.path / "curves.csv", _curves_csv(curves))
     rows = fold_rows(units, part, summary.best_epoch, summary.metric)
     write_atomically(run.path / "folds.csv", _folds_csv(rows, summary.metric))
@@ -100,7 +100,7 @@ def fold_rows(
     return [_fold_row(unit, part, best_epoch, metric) for unit in units]
 
 
-def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary:
+def _summary(units: Sequence[UnitData], curves: Curves, part: str, supervised: bool) -> RunSummary:
     done = finished(units)
     counted = RunSummary(
         units=len(units),
@@ -112,7 +112,7 @@ def _summary(units: Sequence[UnitData], curves: Curves, part: str) -> RunSummary
         return counted
     results = [unit.result for unit in done if unit.result]
     optimistic = _at_best_epoch(curves, part)
-    rule = results[0].rule if part == TEST else Rule.ALL_SUPERVISED
+    rule = Rule.ALL_SUPERVISED if supervised or part == TRAIN else results[0].rule
     epoch = float(np.mean([r.selected_epoch for r in results]))
     return replace(
         counted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,9 +25,12 @@ from lpgnn_cli.formatting import (
 )
 from lpgnn_cli.metrics import (
     CONVERGED,
+    EQUAL_ANSWERS,
     GAIN,
+    GAIN_LARGEST,
     METRICS,
     MULTIPLIER_MEMORY,
+    PATH_FREE,
     REACH,
     STEPS,
     TRANSITIONS,
@@ -45,7 +48,6 @@ from lpgnn_cli.runfolder import (
     INTERRUPTED,
     Rule,
     RunFolder,
-    UnitResult,
 )
 from lpgnn_cli.runsummary import RunSummary, Selection
 from lpgnn_cli.settings import read_flat_config
@@ -86,16 +88,18 @@ def closing_text(run: RunFolder, elapsed: float) -> str:
 def _compose(run: RunFolder, elapsed: float) -> Closing:
     summary = RunSummary.read(run)
     units = read_units(run)
-    part = scored_part(run, units)
+    part = scored_part(units)
     metric = summary.metric if summary.honest.metrics else _logged(units, part)
     rows = fold_rows(units, part, summary.best_epoch, metric)
     results = [u.result for u in units if u.result]
     closing = Closing(describe(run))
     closing.header, closing.rows = _table(rows, metric)
     closing.facts = _accuracies(summary) + _measures(summary, elapsed)
-    test_phase, repelling = _inference([r for r in results if r.state == FINISHED])
-    closing.facts += [("test phase", test_phase)] if test_phase else []
-    closing.warnings = _troubles(rows, summary) + _disagreement(summary) + repelling
+    stats = [r.inference for r in results if r.state == FINISHED]
+    bound = read_flat_config(run.config_path).get("propagation.gain", "null")
+    for label, text in (("test phase", _test_phase(stats)), ("gain", _gain(stats, bound))):
+        closing.facts += [(label, text)] if text else []
+    closing.warnings = _troubles(rows, summary) + _disagreement(summary) + _repelling(stats)
     closing.facts += _next_steps(run, rows)
     return closing
 
@@ -178,27 +182,51 @@ def _measures(summary: RunSummary, elapsed: float) -> list[tuple[str, str]]:
     return facts
 
 
-def _inference(results: Sequence[UnitResult]) -> tuple[str, list[str]]:
-    """How the test phase from zero went, and a warning where fixed points repel."""
-    stats = [r.inference for r in results]
+def _having(stats: Sequence[Mapping[str, float]], *metrics: Metric) -> list[tuple[float, ...]]:
+    """The values of the units that have all of these."""
+    names = [metric.name for metric in metrics]
+    return [tuple(s[n] for n in names) for s in stats if all(n in s for n in names)]
 
-    def having(*metrics: Metric) -> list[tuple[float, ...]]:
-        names = [metric.name for metric in metrics]
-        return [tuple(s[n] for n in names) for s in stats if all(n in s for n in names)]
 
-    line = ""
-    if settled := having(CONVERGED, STEPS):
-        share, steps = (sum(side) / len(settled) for side in zip(*settled, strict=True))
-        line = f"{per_cent(share, 0)} of the graphs settled in {steps:.0f} steps from zero"
-    if reaches := [reach for (reach,) in having(REACH)]:
-        hops = count(round(sum(reaches) / len(reaches)), "hop")
-        line = f"{line}{'; ' if line else ''}labels count over {hops}"
-    gains = [gain for (gain,) in having(GAIN)]
-    high = [g for g in gains if g > 1]
+def _means(values: Sequence[tuple[float, ...]]) -> list[float]:
+    return [sum(side) / len(values) for side in zip(*values, strict=True)]
+
+
+def _test_phase(stats: Sequence[Mapping[str, float]]) -> str:
+    """How the test phase from zero went."""
+    found = []
+    if settled := _having(stats, CONVERGED, STEPS):
+        share, steps = _means(settled)
+        found.append(f"{per_cent(share, 0)} of the graphs settled in {steps:.0f} steps from zero")
+    if agreed := _having(stats, EQUAL_ANSWERS):
+        (share,) = _means(agreed)
+        found.append(f"{per_cent(share)} of the answers as at the states of training")
+    if reaches := _having(stats, REACH):
+        found.append(f"labels count over {count(round(_means(reaches)[0]), 'hop')}")
+    return "; ".join(found)
+
+
+def _gain(stats: Sequence[Mapping[str, float]], bound: str) -> str:
+    """What was measured of the gain, and whether anything proves the bound that was asked for."""
+    measured = _having(stats, GAIN, GAIN_LARGEST)
+    if not measured:
+        return ""
+    mean, _ = _means(measured)
+    text = f"{mean:.2f} on average, {max(most for _, most in measured):.2f} for the graph with most"
+    if bound == "null":
+        return text
+    proved = any(free == 1 for (free,) in _having(stats, PATH_FREE))
+    return f"{text}; {'proved' if proved else 'not proved'} to stay below {min(float(bound), 1):g}"
+
+
+def _repelling(stats: Sequence[Mapping[str, float]]) -> list[str]:
+    """A warning where fixed points repel; runs of before know the mean over the graphs alone."""
+    gains = [s.get(GAIN_LARGEST.name, s[GAIN.name]) for s in stats if GAIN.name in s]
+    high = [gain for gain in gains if gain > 1]
     if not high:
-        return line, []
+        return []
     where = "" if len(gains) == 1 else f" in {len(high)} of {len(gains)} units"
-    return line, [
+    return [
         f"fixed points repel{where}: the Jacobian's gain reaches {max(high):.2f}, above 1, "
         "so inference that starts elsewhere may not find these states."
     ]

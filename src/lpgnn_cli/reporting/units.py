@@ -75,11 +75,12 @@ def read_units(run: RunFolder) -> list[UnitData]:
     ]
 
 
-def scored_part(run: RunFolder, units: Sequence[UnitData]) -> str:
-    """The part a run is judged by; where every node is supervised there is nothing to test on."""
+def scored_part(units: Sequence[UnitData]) -> str:
+    """The part whose curve a run is judged by: the test part, even where that is the training
+    part once more, since training itself sees its nodes on the way."""
     logged = [name for u in units for name in (*u.columns, *(u.result.metrics if u.result else ()))]
     tested = any(metric.on(TEST) in logged for metric in score_metrics())
-    return TEST if tested and not all_supervised(run) else TRAIN
+    return TEST if tested else TRAIN
 
 
 def all_supervised(run: RunFolder) -> bool:

@@ -16,15 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lpgnn_cli.formatting import count, duration, metric_mean_std, metric_text, one_line
-from lpgnn_cli.metrics import mean_of, std_of
+from lpgnn_cli.formatting import count, duration, one_line
 from lpgnn_cli.reporting.text import is_screen, write_plain
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import PENDING, PRUNED
 from lpgnn_cli.sweeps.leaderboard import cells_of, command_line, effect_title, effects, header_of
-from lpgnn_cli.sweeps.nested import NESTED, choose
-from lpgnn_cli.sweeps.nested import summary_of as nested_summary
+from lpgnn_cli.sweeps.nested import choices_table, choose, figure_text
 
 POLL_SECONDS = 0.5
 ENDED = (FINISHED, FAILED, DIVERGED, PRUNED)
@@ -195,22 +193,9 @@ def _show_nested(board: Board, axes: Sequence[str], console: Console) -> None:
     write_plain(
         console, f"\nchoice of each outer fold, and its {judge.title} on the test part from zero"
     )
-    rows = [
-        [
-            str(outer.fold),
-            str(outer.chosen.job.number),
-            *(outer.chosen.job.values.get(axis, "") for axis in axes),
-            metric_text(judge.name, outer.inner),
-            metric_text(judge.name, outer.figure),
-        ]
-        for outer in folds
-    ]
-    _print_table(console, ["fold", "job", *axes, "inner validation", "test"], rows)
-    stored = nested_summary(folds, judge)
-    if stored:
-        name = f"{NESTED}/{judge.name}"
-        text = metric_mean_std(name, stored[mean_of(name)], stored[std_of(name)], len(folds))
-        write_plain(console, f"\nnested   {text} over {len(folds)} outer folds")
+    _print_table(console, *choices_table(folds, judge, axes))
+    if text := figure_text(folds, judge):
+        write_plain(console, f"\nnested   {text}")
 
 
 def _print_table(console: Console, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -23,6 +23,7 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.runsummary import BEST_EPOCH, SECONDS, RunSummary, Selection, is_optimistic
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import Job
+from lpgnn_cli.sweeps.nested import choices_table, choose, figure_text
 
 # The figures of a job for people, from zero unless they say otherwise or are optimistic; where all
 # nodes are supervised there is no test part to choose on.
@@ -195,7 +196,7 @@ def _figure(summary: RunSummary, selection: Selection) -> str:
 
 
 def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
-    lines = [f"# {title}", ""]
+    lines = [f"# {title}", "", *_outer_folds(board, axes)]
     done = board.ranked()
     lines += _table(
         header_of(board, axes),
@@ -206,17 +207,30 @@ def _markdown(board: Board, axes: Sequence[str], title: str) -> str:
         lines += ["", "## Not finished", ""]
         rows = [[str(v.job.number), v.job.title, v.state, one_line(v.reason)] for v in others]
         lines += _table(["job", "settings", "state", "reason"], rows)
-    if axes and done:
+    rows = [
+        [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)]
+        for e in effects(board, axes)
+    ]
+    if rows and done:
         lines += ["", f"## Effect of each axis on {effect_title(board)}", ""]
-        rows = [
-            [e.axis, e.value, str(e.jobs), board.text(e.mean), board.text(e.best)]
-            for e in effects(board, axes)
-        ]
         lines += _table(["axis", "value", "jobs", "mean", "best"], rows)
     best = board.best()
     if best is not None:
         lines += ["", "## Best", "", "```", command_line(best.job), "```"]
     return "\n".join(lines) + "\n"
+
+
+def _outer_folds(board: Board, axes: Sequence[str]) -> list[str]:
+    """The figure of the sweep under `protocol=nested`, and the choices behind it."""
+    folds = choose(board) if board.outer_folds else []
+    if not folds:
+        return []
+    judge = board.judge()
+    header, rows = choices_table(folds, judge, axes)
+    title = f"## Choice of each outer fold, and its {judge.title} on the test part from zero"
+    figure = figure_text(folds, judge)
+    said = [f"**Nested: {figure}.**", ""] if figure else []
+    return [*said, title, "", *_table(header, rows), "", "## What they chose from", ""]
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

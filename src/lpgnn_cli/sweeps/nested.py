@@ -16,7 +16,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from lpgnn_cli.atomic import write_atomically
-from lpgnn_cli.formatting import csv_text
+from lpgnn_cli.formatting import csv_text, metric_mean_std, metric_text
 from lpgnn_cli.metrics import Metric, mean_of, std_of
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED, RunFolder
 from lpgnn_cli.sweeps.board import Board, View
@@ -86,6 +86,32 @@ def summary_of(folds: Sequence[OuterFold], judge: Metric) -> dict[str, Any]:
         kept = [fmean(outer.persistent) for outer in folds]
         stored[mean_of(f"{NESTED}/persistent_{judge.name}")] = fmean(kept)
     return {**stored, f"{NESTED}/folds": len(folds)}
+
+
+def choices_table(
+    folds: Sequence[OuterFold], judge: Metric, axes: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows for people: what every outer fold has chosen, and what it gave there."""
+    rows = [
+        [
+            str(outer.fold),
+            str(outer.chosen.job.number),
+            *(outer.chosen.job.values.get(axis, "") for axis in axes),
+            metric_text(judge.name, outer.inner),
+            metric_text(judge.name, outer.figure),
+        ]
+        for outer in folds
+    ]
+    return ["fold", "job", *axes, "inner validation", "test"], rows
+
+
+def figure_text(folds: Sequence[OuterFold], judge: Metric) -> str:
+    """The figure of the sweep; empty until all outer folds have theirs."""
+    stored, name = summary_of(folds, judge), f"{NESTED}/{judge.name}"
+    if not stored:
+        return ""
+    text = metric_mean_std(name, stored[mean_of(name)], stored[std_of(name)], len(folds))
+    return f"{text} over {len(folds)} outer folds"
 
 
 def write_nested(

@@ -14,9 +14,12 @@ import torch
 from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.metrics import (
+    CLASSES,
     CONVERGED,
+    EQUAL_ANSWERS,
     FROM_ZERO_VIOLATION,
     GAIN,
+    GAIN_LARGEST,
     PATH_FREE,
     REACH,
     STEPS,
@@ -24,7 +27,7 @@ from lpgnn_cli.metrics import (
     TRAIN,
     VIOLATION_MEAN,
 )
-from lpgnn_cli.propagation import Propagation, SolveStats
+from lpgnn_cli.propagation import Outcome, Propagation, SolveStats
 from lpgnn_cli.runfolder import INFLUENCE
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.influence import measure_influence
@@ -82,23 +85,41 @@ def score_part(
 ) -> Closing:
     """The test phase from zero, and whether it ends where the states of training went.
 
-    The gain is that of the transition's Jacobian at the persistent states, averaged over graphs:
-    above 1 the fixed points repel, and a prediction depends on the path that led to it.
+    The gain is that of the transition's Jacobian at the persistent states, or at those found where
+    a bound was asked for and nothing proves it: above 1 the fixed points repel, and a prediction
+    depends on the path that led to it.
     """
     outcome, stats = propagation.infer(part.batch, inference)
     evaluation = Evaluation(part, outcome)
-    found = evaluation.by_name()
+    found, solved = evaluation.by_name(), solve_metrics(stats)
     if not propagation.persistent:
-        return Closing(evaluation, found, {}, solve_metrics(stats))
+        unproved = propagation.bound is not None and not propagation.bound.is_proved
+        measured = _gain(propagation, outcome, part) if unproved else {}
+        return Closing(evaluation, found, {}, solved | measured)
     there = Evaluation.of(propagation, name, part)
-    gain = propagation.gain(there.outcome, part.batch)
     compared = {
         FROM_ZERO_VIOLATION.name: found[VIOLATION_MEAN.name],
-        **solve_metrics(stats),
-        GAIN.name: float(gain.mean()),
+        **solved,
+        **_gain(propagation, there.outcome, part),
+        **_equal_answers(evaluation, there),
         PATH_FREE.name: float(propagation.path_free),
     }
     return Closing(evaluation, found, there.by_name(), compared)
+
+
+def _gain(propagation: Propagation, outcome: Outcome, part: Part) -> dict[str, float]:
+    """On average over the graphs, and of the one that has most."""
+    gain = propagation.gain(outcome, part.batch)
+    return {GAIN.name: float(gain.mean()), GAIN_LARGEST.name: float(gain.max())}
+
+
+def _equal_answers(evaluation: Evaluation, other: Evaluation) -> dict[str, float]:
+    """The share of classes that are the same; numbers have no share."""
+    part = evaluation.part
+    if part.batch.task != CLASSES:
+        return {}
+    mine, theirs = (part.select(e.outcome.scores).argmax(dim=1) for e in (evaluation, other))
+    return {EQUAL_ANSWERS.name: float((mine == theirs).float().mean())}
 
 
 def solve_metrics(stats: SolveStats | None) -> dict[str, float]:
