@@ -106,7 +106,7 @@ class ArcMlp(Transition):
         blocks = self.h.blocks()
         return [blocks[0], blocks[4]] if self.own_state else [blocks[0]]
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         return self.h.gain_of([0, 4] if self.own_state else [0])
 
     def start_near_identity(self) -> None:
