@@ -20,7 +20,7 @@ from lpgnn_cli.ops.sparse import SparseRows
 
 # Multiplications for which machine code is worth its compilation, which every process pays, and the
 # way to it.
-WORTH_A_KERNEL = 8_000_000
+WORTH_A_KERNEL = 1_000_000
 # Bytes of weights that stay in a cache beside the rows.
 MOST_BYTES = 1 << 17
 
@@ -122,7 +122,7 @@ class _Products(Function):
         for block, asked in zip(blocks, wanted[ctx.count :], strict=True):
             if not asked:
                 found.append(None)
-            elif again:
+            elif again or block.shape[1] == 1:
                 found.append(gradient.t() @ block)
             else:
                 found.append(kernels.transposed_product(gradient, block))
