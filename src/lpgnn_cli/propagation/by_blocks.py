@@ -189,8 +189,15 @@ class GradientByBlocks(ByBlocks):
 
         self.theta.zero_grad()
         taken.zero_grad()
-        others = [*self.network.weights, *multipliers]
-        differentiate(lagrangian, constraints, x, others, settings.supervise_states)
+        differentiate(
+            loss,
+            constraints,
+            residual,
+            x,
+            self.network.weights,
+            multipliers,
+            settings.supervise_states,
+        )
         for total, state in zip(self.gradients, x, strict=True):
             block.add_to(total, gradient(state))
 
