@@ -189,15 +189,8 @@ class GradientByBlocks(ByBlocks):
 
         self.theta.zero_grad()
         taken.zero_grad()
-        differentiate(
-            loss,
-            constraints,
-            residual,
-            x,
-            self.network.weights,
-            multipliers,
-            settings.supervise_states,
-        )
+        others = [*self.network.weights, *multipliers]
+        differentiate(lagrangian, constraints, x, others, settings.supervise_states)
         for total, state in zip(self.gradients, x, strict=True):
             block.add_to(total, gradient(state))
 

@@ -220,15 +220,9 @@ class Gradient(Lagrangian):
             loss = supervised_loss(part, scores, settings.loss_reduction)
             lagrangian = loss + constraints
 
-            differentiate(
-                loss + self.penalty(x, transits, batch, graphs),
-                constraints,
-                residual,
-                x,
-                self.network.weights,
-                multipliers,
-                settings.supervise_states,
-            )
+            objective = lagrangian + self.penalty(x, transits, batch, graphs)
+            others = [*self.network.weights, *multipliers]
+            differentiate(objective, constraints, x, others, settings.supervise_states)
 
             if epoch > settings.warmup:
                 self.step_theta()

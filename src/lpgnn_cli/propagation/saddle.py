@@ -64,29 +64,23 @@ def saddle_variables(
 
 
 def differentiate(
-    loss: Tensor,
+    objective: Tensor,
     constraints: Tensor,
-    residual: Sequence[Tensor],
     x: Sequence[Tensor],
-    weights: Sequence[Tensor],
-    multipliers: Sequence[Tensor],
+    others: Sequence[Tensor],
     supervise_states: bool,
 ) -> None:
-    """Leave the gradient of the Lagrangian in x, theta and lambda: one backward pass through f_a.
+    """Leave its gradient in x and in all others (theta, lambda): one backward pass through f_a.
 
     Where x sees the constraints alone, what goes back through f_a is not the same for both: it is
-    -lambda G' for x, and dloss/df_a - lambda G' for theta. Then there are two passes from lambda G'
-    on, and neither computes what belongs to the other.
+    -lambda G' for x, and dloss/df_a - lambda G' for theta. Then there are two passes, and neither
+    computes what belongs to the other.
     """
     if supervise_states:
-        (loss + constraints).backward()
+        objective.backward()
         return
-    wanted = torch.autograd.grad(constraints, [*residual, *multipliers], retain_graph=True)
-    pull, ascent = wanted[: len(residual)], wanted[len(residual) :]
-    for multiplier, gradient in zip(multipliers, ascent, strict=True):
-        multiplier.grad = gradient
-    torch.autograd.backward(residual, pull, inputs=list(x), retain_graph=True)
-    torch.autograd.backward([loss, *residual], [None, *pull], inputs=list(weights))
+    constraints.backward(inputs=list(x), retain_graph=True)
+    objective.backward(inputs=list(others))
 
 
 def step_states(variables: Variables, config: TrainConfig, nodes: int | None = None) -> None:
