@@ -66,8 +66,10 @@ class DistinctRows:
             return None
         place = torch.zeros(len(is_there), dtype=torch.int64)
         place[met_K] = torch.arange(met_K.numel())
-        kinds = torch.unravel_index(met_K, counts)
-        rows = [part.rows[kind] for part, kind in zip(parts, kinds, strict=True)]
+        # One row in which each kind is met, from which the columns of all parts are read.
+        example_K = torch.zeros_like(met_K)
+        example_K[place[met_N]] = torch.arange(met_N.numel())
+        rows = [part.rows[part.kind[example_K]] for part in parts]
         return cls(torch.cat(rows, dim=1), place[met_N])
 
     def __len__(self) -> int:
