@@ -8,7 +8,7 @@ named anywhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
@@ -53,8 +53,7 @@ class Metric:
 
 
 def accuracy(scores: Tensor, targets: Tensor) -> Tensor:
-    hits = (scores.argmax(dim=1) == targets).sum()
-    return hits.to(precision(targets)) / targets.numel()
+    return (scores.argmax(dim=1) == targets).to(precision(targets)).mean()
 
 
 def label_accuracy(scores: Tensor, targets: Tensor) -> Tensor:
@@ -100,6 +99,13 @@ def precision(like: Tensor) -> torch.dtype:
     import torch
 
     return torch.float32 if like.device.type == "mps" else torch.float64
+
+
+def of_all(values: Sequence[Tensor], join: Callable[[Tensor], Tensor]) -> Tensor:
+    """One number out of several; a single one is its own mean, maximum and length."""
+    import torch
+
+    return values[0] if len(values) == 1 else join(torch.stack(list(values)))
 
 
 ACCURACY = Metric(

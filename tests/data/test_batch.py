@@ -281,10 +281,22 @@ def test_a_subset_knows_its_distinct_rows(large_batch: GraphBatch) -> None:
     assert torch.equal(features.rows[features.kind], part.features)
     both = torch.cat([part.arc_out, part.arc_in], dim=1)
     assert torch.equal(labels.rows[labels.kind], both)
+    alike = part.alike_arcs
+    assert alike is not None
+    ends = part.features[part.arcs.source], part.features[part.arcs.target]
+    assert torch.equal(alike.rows[alike.kind], torch.cat([ends[0], both, ends[1]], dim=1))
+    (span,) = part.spans(3)
+    assert span.alike_arcs is not None
+    assert torch.equal(span.alike_arcs.kind, alike.kind)
 
 
 def test_other_features_have_other_distinct_rows(large_batch: GraphBatch) -> None:
     assert large_batch.distinct_features is not None
     changed = large_batch.with_features(torch.rand_like(large_batch.features))
     assert changed.distinct_features is None
+    assert changed.alike_arcs is None
+    assert large_batch.as_alike_arcs(large_batch.features) is large_batch.alike_arcs
+    assert large_batch.as_alike_arcs(large_batch.features.clone()) is None
+    labels = large_batch.features.clone().requires_grad_()
+    assert large_batch.with_features(labels).as_alike_arcs(labels) is None, "one gradient per node"
     assert changed.distinct_arc_labels is large_batch.distinct_arc_labels

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lpgnn_cli.model.operator_norm import norm_of_both, operator_norm
+from lpgnn_cli.model.operator_norm import norm_of_both, operator_norm, operator_norms
 
 
 def by_definition(a: Tensor, b: Tensor) -> Tensor:
@@ -62,3 +62,21 @@ def test_nothing_stretches_nothing() -> None:
     none = torch.zeros(3, 0, requires_grad=True)
     assert norm_of_both(none, none).item() == 0
     assert operator_norm(none).item() == 0
+
+
+@pytest.mark.parametrize("order", [2, torch.inf])
+@pytest.mark.parametrize("shapes", [[(3, 7), (7, 3), (3, 7)], [(3, 7), (5, 3)], [(4, 4)]], ids=str)
+def test_several_norms_are_those_of_each(shapes: list[tuple[int, int]], order: float) -> None:
+    torch.manual_seed(0)
+    weights = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    expected = [float(torch.linalg.matrix_norm(weight, ord=order)) for weight in weights]
+
+    assert operator_norms(weights, order) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_one_diverged_weight_leaves_the_others_their_norms(value: float) -> None:
+    weights = [torch.eye(3), torch.full((3, 3), value), torch.zeros(3, 0), 2 * torch.eye(3)]
+
+    assert operator_norms(weights[:2]) == pytest.approx([1, torch.inf])
+    assert operator_norms(weights) == pytest.approx([1, torch.inf, 0, 2])

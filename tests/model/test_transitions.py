@@ -165,6 +165,35 @@ def test_factored_arc_mlp_matches_the_concatenation(
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["sum", "avg"])
+@pytest.mark.parametrize("own_state", [True, False])
+@pytest.mark.parametrize("arc_labels", [2, 0])
+@pytest.mark.parametrize("state", [STATE, 0])
+def test_labels_by_kind_of_arc_are_the_labels_of_each_arc(
+    make_batch: BatchMaker, name: str, own_state: bool, arc_labels: int, state: int
+) -> None:
+    batch = make_batch(nodes=40, arcs=90, labels=3, arc_labels=arc_labels)
+    kinds = torch.eye(3).double()[torch.arange(40) % 3]
+    labels = torch.eye(arc_labels).double().repeat(90, 1)[:90]
+    batch = replace(batch, features=kinds, arc_in=labels, arc_out=labels.flip(0))
+    assert batch.alike_arcs is not None
+    options: dict[str, Any] = {"own_state": own_state, "output_activation": "identity"}
+    transition = build(name, batch, state=state, **options)
+    x = states_of(batch, state).requires_grad_()
+    inputs = [*([x] if state else []), *transition.parameters()]
+
+    by_kind = transition(x, batch.features, batch)
+    by_arc = transition(x, batch.features.clone(), batch)
+
+    torch.testing.assert_close(by_kind, by_arc, rtol=0, atol=1e-13)
+    for found, expected in zip(
+        torch.autograd.grad(by_kind.square().sum(), inputs),
+        torch.autograd.grad(by_arc.square().sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
+
+
 # Formulas, node by node
 
 

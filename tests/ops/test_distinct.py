@@ -42,3 +42,23 @@ def test_gradients_of_first_and_second_order() -> None:
     values = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     assert gradcheck(found.gather, values)
     assert gradgradcheck(found.gather, values)
+
+
+def test_kinds_side_by_side_are_the_kinds_of_whole_rows() -> None:
+    """Only those that meet are in the table."""
+    left, right = (torch.randint(0, 4, (60,)) for _ in range(2))
+    right[left == 2] = 1
+    parts = [DistinctRows(torch.randn(4, 3), left), DistinctRows(torch.randn(4, 2), right)]
+    found = DistinctRows.side_by_side(parts)
+    assert found is not None
+    expected = torch.cat([part.rows[part.kind] for part in parts], dim=1)
+    assert torch.equal(found.rows[found.kind], expected)
+    assert len(found.rows) == len(set(zip(left.tolist(), right.tolist(), strict=True)))
+
+
+def test_too_many_kinds_side_by_side_are_left_alone() -> None:
+    many = DistinctRows(torch.randn(40, 1), torch.arange(1600) % 40)
+    other = DistinctRows(torch.randn(40, 1), torch.arange(1600) // 40)
+    assert DistinctRows.side_by_side([many, many]) is not None
+    assert DistinctRows.side_by_side([many, other]) is None
+    assert DistinctRows.side_by_side([many] * 4) is None

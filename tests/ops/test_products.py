@@ -214,6 +214,18 @@ def test_small_and_unwanted_products_are_those_of_torch(
     assert not calls
 
 
+@pytest.mark.parametrize("is_trained", [False, True])
+def test_smaller_products_are_worth_it_where_they_come_again(
+    is_trained: bool, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "WORTH_A_KERNEL", products.AGAIN_AND_AGAIN * 30 * 4 * 20)
+    x, weight = torch.randn(30, 4), torch.randn(20, 4, requires_grad=is_trained)
+    add_products([x], [weight])
+    with torch.no_grad():
+        add_products([x], [weight])
+    assert calls == ["products"] * is_trained
+
+
 def test_nothing_to_multiply() -> None:
     none, weight, bias = torch.randn(8, 0), torch.randn(9, 0), torch.randn(9)
     assert torch.equal(add_products([none], [weight]), torch.zeros(8, 9))

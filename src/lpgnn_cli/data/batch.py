@@ -204,6 +204,21 @@ class GraphBatch:
         return DistinctRows.of(torch.cat([self.arc_out, self.arc_in], dim=1))
 
     @cached_property
+    def alike_arcs(self) -> DistinctRows | None:
+        """All labels at an arc, as the rows [l_u, l_(v,u), l_(u,v), l_v], if few are distinct."""
+        nodes = self.distinct_features or DistinctRows.of(self.features)
+        own = self.distinct_arc_labels
+        if nodes is None or (own is None and self.arc_in.numel() > 0):
+            return None
+        ends = [nodes.take(self.arcs.source), nodes.take(self.arcs.make_target())]
+        return DistinctRows.side_by_side([ends[0], *([own] if own else []), ends[1]])
+
+    def as_alike_arcs(self, label_NL: Tensor) -> DistinctRows | None:
+        """The same with these labels of nodes; None unless they are the features and constant."""
+        shared = label_NL is self.features and not label_NL.requires_grad
+        return self.alike_arcs if shared else None
+
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether every arc has its opposite."""
         if self.features.is_meta:
@@ -277,6 +292,7 @@ class GraphBatch:
         features, labels = self.distinct_features, self.distinct_arc_labels
         vars(part)["distinct_features"] = features and features.take(nodes)
         vars(part)["distinct_arc_labels"] = labels and labels.take(arcs)
+        vars(part)["alike_arcs"] = self.alike_arcs and self.alike_arcs.take(arcs)
         if "spectral_norm" in vars(self):
             vars(part)["spectral_norm"] = self.spectral_norm[graphs]
         for name in PER_NODE:
@@ -308,6 +324,7 @@ class GraphBatch:
         features, labels = self.distinct_features, self.distinct_arc_labels
         vars(span)["distinct_features"] = features and features.take(nodes)
         vars(span)["distinct_arc_labels"] = labels and labels.take(arcs)
+        vars(span)["alike_arcs"] = self.alike_arcs and self.alike_arcs.take(arcs)
         vars(span)["graph_of_node"] = self.graph_of_node[nodes] - graphs.start
         if "spectral_norm" in vars(self):
             vars(span)["spectral_norm"] = self.spectral_norm[graphs]

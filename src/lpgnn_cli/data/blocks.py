@@ -91,6 +91,11 @@ class Block(GraphBatch):
         return DistinctRows(found.rows, self.rows_of(found.kind))
 
     @cached_property
+    def alike_arcs(self) -> DistinctRows | None:
+        # Eight bytes for every arc of the whole graph, and it may not fit in memory as it is.
+        return None
+
+    @cached_property
     def spectral_norm(self) -> Tensor:
         raise AssertionError("a block is no graph")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -21,6 +23,22 @@ def operator_norm(weight: Tensor, order: float = 2) -> Tensor:
         # The singular values of a diverged weight cannot be computed.
         return weight.new_tensor(torch.inf)
     return norm.nan_to_num(nan=torch.inf, posinf=torch.inf)
+
+
+@torch.no_grad()
+def operator_norms(weights: Sequence[Tensor], order: float = 2) -> list[float]:
+    """Those of several matrices: Euclidean ones at once, where all are of one size but for which
+    side is the longer. Plain numbers, since small data would wait for every operation on tensors
+    of one number that a bound is made by."""
+    if weights[0].is_meta:
+        return [math.inf] * len(weights)
+    wide = [weight if weight.shape[0] <= weight.shape[1] else weight.t() for weight in weights]
+    if order == 2 and wide[0].numel() > 0 and len({weight.shape for weight in wide}) == 1:
+        with suppress(torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+            norms: list[float] = torch.linalg.svdvals(torch.stack(wide))[:, 0].tolist()
+            if all(map(math.isfinite, norms)):
+                return norms
+    return [float(operator_norm(weight, order)) for weight in weights]
 
 
 def norm_of_both(a: Tensor, b: Tensor) -> Tensor:

@@ -64,7 +64,8 @@ class Readout(nn.Module):
 
     def forward(self, layers: Sequence[Tensor], batch: GraphBatch) -> Tensor:
         """Class scores from the states, or the transitions, of all layers."""
-        read_NR = torch.cat(list(layers), dim=1) if self.config.layers == "all" else layers[-1]
+        several = self.config.layers == "all" and len(layers) > 1
+        read_NR = torch.cat(list(layers), dim=1) if several else layers[-1]
         own_NR = batch.own(read_NR)
         if self.config.neighbours:
             own_NR = torch.cat([own_NR, sum_neighbours(read_NR, batch.arcs)], dim=1)

@@ -5,8 +5,10 @@ Shapes: N rows, K distinct ones among them, L and H columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import torch
 from torch import Tensor
@@ -16,6 +18,9 @@ from lpgnn_cli.ops.linear import linear
 
 MOST = 2048
 SAMPLE = 4096
+# Combinations of kinds that are looked for, and those of them that may be there: a table of so many
+# rows stays in a cache.
+MOST_COMBINATIONS, MOST_TOGETHER = 1 << 20, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,28 @@ class DistinctRows:
         example_K[kind_N] = torch.arange(kind_N.numel())
         rows_KL = matrix_NL[example_K]
         return cls(rows_KL, kind_N) if torch.equal(rows_KL[kind_N], matrix_NL) else None
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[DistinctRows]) -> DistinctRows | None:
+        """The columns of all parts, whose rows are as many; None where too many kinds meet."""
+        counts = [len(part.rows) for part in parts]
+        if prod(counts) > MOST_COMBINATIONS:
+            return None
+        met_N = torch.zeros_like(parts[0].kind)
+        for part, count in zip(parts, counts, strict=True):
+            met_N = met_N * count + part.kind
+        is_there = torch.zeros(prod(counts), dtype=torch.bool)
+        is_there[met_N] = True
+        met_K = is_there.nonzero().squeeze(1)
+        if met_K.numel() > MOST_TOGETHER:
+            return None
+        place = torch.zeros(len(is_there), dtype=torch.int64)
+        place[met_K] = torch.arange(met_K.numel())
+        # One row in which each kind is met, from which the columns of all parts are read.
+        example_K = torch.zeros_like(met_K)
+        example_K[place[met_N]] = torch.arange(met_N.numel())
+        rows = [part.rows[part.kind[example_K]] for part in parts]
+        return cls(torch.cat(rows, dim=1), place[met_N])
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -123,12 +123,22 @@ def _write_transposed(
                         code.store(total.total, tables, builder.add(here, integer(c)))
 
 
-@cache
 def _compiled(
     write: Callable[..., None], integers: int, pointers: int, variant: Variant
 ) -> Compiled:
     written = partial(write, variant)
     return compile_kernel(written, integers, pointers, variant.number_bytes, variant.width)
+
+
+@cache
+def _product(number_bytes: int, columns: int, blocks: int, start: str) -> Compiled:
+    variant = Variant(number_bytes, columns, blocks, start)
+    return _compiled(_write_product, 2 + blocks, 2 + 2 * blocks, variant)
+
+
+@cache
+def _transposed(number_bytes: int, columns: int) -> Compiled:
+    return _compiled(_write_transposed, 5, 3, Variant(number_bytes, columns, 1))
 
 
 def products(
@@ -140,8 +150,7 @@ def products(
     rows, columns = len(x[0]), w[0].shape[1]
     start = None if start is None else start.contiguous()
     kind = "nothing" if start is None else "row" if start.dim() == 1 else "matrix"
-    variant = Variant(x[0].element_size(), columns, len(x), kind)
-    kernel = _compiled(_write_product, 2 + len(x), 2 + 2 * len(x), variant).call
+    kernel = _product(x[0].element_size(), columns, len(x), kind).call
     y = x[0].new_empty(rows, columns)
     sizes = [weight.shape[0] for weight in w]
     addresses = [0 if start is None else start.data_ptr(), y.data_ptr()]
@@ -157,10 +166,11 @@ def products(
 
 def transposed_product(x_NK: Tensor, y_NH: Tensor) -> Tensor:
     """(K, H): xᵀ y; K is at least TILE."""
-    x, y = x_NK.contiguous(), y_NH.contiguous()
+    # The wider one by columns: more registers side by side wait less for one another.
+    is_turned = x_NK.shape[1] > y_NH.shape[1] >= TILE
+    x, y = (m.contiguous() for m in ((y_NH, x_NK) if is_turned else (x_NK, y_NH)))
     rows, size = x.shape
-    variant = Variant(x.element_size(), y.shape[1], 1)
-    kernel = _compiled(_write_transposed, 5, 3, variant).call
+    kernel = _transposed(x.element_size(), y.shape[1]).call
     blocks = max(1, rows // BLOCK)
     tables = x.new_empty(blocks, size, y.shape[1])
     addresses = [x.data_ptr(), y.data_ptr(), tables.data_ptr()]
@@ -169,7 +179,8 @@ def transposed_product(x_NK: Tensor, y_NH: Tensor) -> Tensor:
         kernel(first, stop, blocks, rows, size, *addresses)
 
     run_all(run, list(range(blocks + 1)), rows * size)
-    return tables.sum(dim=0) if blocks > 1 else tables[0]
+    result = tables.sum(dim=0) if blocks > 1 else tables[0]
+    return result.t() if is_turned else result
 
 
 def _bounds(rows: int) -> list[int]:

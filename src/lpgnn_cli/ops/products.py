@@ -19,8 +19,9 @@ from lpgnn_cli.ops.linear import wanted_gradients
 from lpgnn_cli.ops.sparse import SparseRows
 
 # Multiplications for which machine code is worth its compilation, which every process pays, and the
-# way to it.
+# way to it; what is differentiated comes again in every epoch, and pays for that in some 400.
 WORTH_A_KERNEL = 8_000_000
+AGAIN_AND_AGAIN = 6
 # Bytes of weights that stay in a cache beside the rows.
 MOST_BYTES = 1 << 17
 
@@ -78,9 +79,10 @@ def _kernels_for(
     """The compiled kernels, if they can do it and gain by it."""
     rows, columns = len(blocks[0]), weights[0].shape[0]
     size = columns * sum(weight.shape[1] for weight in weights)
-    if rows * size < WORTH_A_KERNEL:
-        return None
     x = blocks[0]
+    comes_again = torch.is_grad_enabled() and (weights[0].requires_grad or x.requires_grad)
+    if rows * size * (AGAIN_AND_AGAIN if comes_again else 1) < WORTH_A_KERNEL:
+        return None
     if not x.is_cpu or x.dtype not in (torch.float32, torch.float64):
         return None
     given = (*blocks, *weights) if total is None else (*blocks, *weights, total)
@@ -122,7 +124,7 @@ class _Products(Function):
         for block, asked in zip(blocks, wanted[ctx.count :], strict=True):
             if not asked:
                 found.append(None)
-            elif again:
+            elif again or block.shape[1] == 1:
                 found.append(gradient.t() @ block)
             else:
                 found.append(kernels.transposed_product(gradient, block))

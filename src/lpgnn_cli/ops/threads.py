@@ -18,6 +18,9 @@ def run_all(
     run: Callable[[int, int], None], blocks: list[int], work: int, *, one_by_one: bool = False
 ) -> None:
     """run(first, stop) over all nodes, on the threads that torch may use."""
+    if work < WORTH_A_THREAD and not one_by_one:
+        run(blocks[0], blocks[-1])
+        return
     threads = min(torch.get_num_threads(), 1 + work // WORTH_A_THREAD, len(blocks) - 1)
     share = -(-(len(blocks) - 1) // max(threads, 1))
     shares = [blocks[i : i + share + 1] for i in range(0, len(blocks) - 1, share)]

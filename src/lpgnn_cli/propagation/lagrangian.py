@@ -16,7 +16,7 @@ from lpgnn_cli.config.model import InferenceConfig, LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.part import Part
-from lpgnn_cli.metrics import MULTIPLIER_NORM
+from lpgnn_cli.metrics import MULTIPLIER_NORM, of_all
 from lpgnn_cli.model.constraints import build_constraint
 from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.network import Network
@@ -158,7 +158,7 @@ class Lagrangian(Propagation):
     def training_metrics(self) -> dict[str, Tensor]:
         norms = [m.detach().norm() for m in self.variables.multipliers.values]
         return {
-            MULTIPLIER_NORM.name: torch.stack(norms).norm(),
+            MULTIPLIER_NORM.name: of_all(norms, torch.norm),
             **{MULTIPLIER_NORM.of_layer(k): norm for k, norm in enumerate(norms)},
         }
 

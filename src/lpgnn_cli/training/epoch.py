@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from lpgnn_cli.data.blocks import Blocks
 from lpgnn_cli.data.part import Part
-from lpgnn_cli.metrics import LAGRANGIAN, TRAIN
+from lpgnn_cli.metrics import LAGRANGIAN, TRAIN, of_all
 from lpgnn_cli.propagation import Propagation
 from lpgnn_cli.training.evaluation import RunningViolation, measure
 
@@ -37,12 +37,16 @@ def train_epoch(
         violations.add(step.residuals)
     propagation.finish_epoch(epoch)
     values = {
-        **measure(torch.cat(scores), torch.cat(targets), part.judging),
+        **measure(_joined(scores), _joined(targets), part.judging),
         **violations.values(),
-        LAGRANGIAN.name: torch.stack(lagrangians).mean(),
+        LAGRANGIAN.name: of_all(lagrangians, torch.mean),
         **propagation.training_metrics(),
     }
     return {f"{TRAIN}/{name}": value for name, value in values.items()}
+
+
+def _joined(rows: Sequence[Tensor]) -> Tensor:
+    return rows[0] if len(rows) == 1 else torch.cat(list(rows))
 
 
 def _pieces(

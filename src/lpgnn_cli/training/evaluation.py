@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -63,8 +64,8 @@ class RunningViolation:
     """The same of residuals that come piece by piece and are not kept."""
 
     def __init__(self) -> None:
-        # Rows, means by layer, and the largest.
-        self.pieces: list[tuple[int, Tensor, Tensor]] = []
+        # Rows, means by layer, and the largest by layer.
+        self.pieces: list[tuple[int, list[Tensor], list[Tensor]]] = []
 
     @torch.no_grad()
     def add(self, residuals: Sequence[Tensor]) -> None:
@@ -72,8 +73,7 @@ class RunningViolation:
             return
         for rows in zip(*(r.split(AT_ONCE) for r in residuals), strict=True):
             sizes = [r.abs() for r in rows]
-            means = torch.stack([r.mean() for r in sizes])
-            largest = torch.stack([r.amax() for r in sizes]).max()
+            means, largest = [r.mean() for r in sizes], [r.amax() for r in sizes]
             self.pieces.append((len(rows[0]), means, largest))
 
     def values(self) -> dict[str, Tensor]:
@@ -82,11 +82,12 @@ class RunningViolation:
         counts, all_means, all_largest = zip(*self.pieces, strict=True)
         means = all_means[0]
         if len(counts) > 1:
-            weights = means.new_tensor(counts) / sum(counts)
-            means = (weights[:, None] * torch.stack(all_means)).sum(dim=0)
+            table = torch.stack([mean for piece in all_means for mean in piece])
+            weights = table.new_tensor(counts) / sum(counts)
+            means = (weights[:, None] * table.view(len(counts), -1)).sum(dim=0).unbind()
         values = {
-            VIOLATION_MEAN.name: means.mean(),
-            VIOLATION_MAX.name: torch.stack(all_largest).max(),
+            VIOLATION_MEAN.name: metrics.of_all(means, torch.mean),
+            VIOLATION_MAX.name: metrics.of_all(list(chain(*all_largest)), torch.max),
         }
         return values | {VIOLATION_MEAN.of_layer(k): mean for k, mean in enumerate(means)}
 
@@ -95,7 +96,6 @@ def to_floats(values: dict[str, Tensor]) -> dict[str, float]:
     """All values in one transfer from the device."""
     if not values:
         return {}
-    first = next(iter(values.values()))
-    real = metrics.precision(first)
-    numbers = torch.stack([v.detach().to(real) for v in values.values()]).tolist()
+    # What is single precision becomes double where something is.
+    numbers = torch.stack([value.detach() for value in values.values()]).tolist()
     return dict(zip(values, numbers, strict=True))

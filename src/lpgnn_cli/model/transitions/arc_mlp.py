@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from lpgnn_cli.config.model import ArcMlpConfig
 from lpgnn_cli.model.activations import activation
 from lpgnn_cli.model.transitions.base import BlockMLP, Sizes, Transition, aggregator
-from lpgnn_cli.ops import add_products, gather_source, gather_target, sum_activated, sum_incoming
+from lpgnn_cli.ops import (
+    DistinctRows,
+    add_products,
+    gather_source,
+    gather_target,
+    sum_activated,
+    sum_incoming,
+)
 
 if TYPE_CHECKING:
     from lpgnn_cli.data.batch import GraphBatch
@@ -45,14 +53,18 @@ class ArcMlp(Transition):
         blocks = self.h.blocks()
         sent_NS, own_NS = self._normalised(state_NS, batch)
         own_NS = own_NS if self.own_state else own_NS[:, :0]
-        label = batch.as_distinct(label_NL)
-        neighbour_label = label if self.neighbour_label > 0 else label_NL[:, :0]
-        source_NH = add_products([sent_NS, neighbour_label], blocks[:2])
-        target_NH = add_products([own_NS, batch.own_of(label)], blocks[4:], self.h.first.bias)
         if self.summed_activation is None:
+            source_NH, target_NH = self._ends(sent_NS, own_NS, label_NL, batch)
             summed_N = self._sum_on_arcs(source_NH, target_NH, blocks[2:4], batch)
         else:
-            arc_KH, kind_A = self._arc_products(blocks[2:4], batch)
+            alike = batch.as_alike_arcs(label_NL)
+            if alike is None:
+                source_NH, target_NH = self._ends(sent_NS, own_NS, label_NL, batch)
+                arc_KH, kind_A = self._arc_products(blocks[2:4], batch)
+            else:
+                source_NH = add_products([sent_NS], blocks[:1])
+                target_NH = add_products([own_NS], blocks[4:5])
+                arc_KH, kind_A = self._all_labels(alike), alike.kind
             summed_N = sum_activated(
                 source_NH,
                 target_NH,
@@ -72,6 +84,22 @@ class ArcMlp(Transition):
         return add_products(
             [times_N1.to(summed_N.dtype), summed_N], [last.bias.unsqueeze(1), last.weight]
         )
+
+    def _ends(
+        self, sent_NS: Tensor, own_NS: Tensor, label_NL: Tensor, batch: GraphBatch
+    ) -> tuple[Tensor, Tensor]:
+        """The parts of both ends of an arc in the first layer, one row per node."""
+        blocks, label = self.h.blocks(), batch.as_distinct(label_NL)
+        neighbour_label = label if self.neighbour_label > 0 else label_NL[:, :0]
+        source_NH = add_products([sent_NS, neighbour_label], blocks[:2])
+        target_NH = add_products([own_NS, batch.own_of(label)], blocks[4:], self.h.first.bias)
+        return source_NH, target_NH
+
+    def _all_labels(self, alike: DistinctRows) -> Tensor:
+        """The part of all labels in the first layer and its bias, one row per kind of arc."""
+        _, neighbour_label, arc_out, arc_in, _, label = self.h.blocks()
+        weight = torch.cat([neighbour_label, arc_out, arc_in, label], dim=1)
+        return add_products([alike.rows], [weight], self.h.first.bias)
 
     def _arc_products(
         self, weights: list[Tensor], batch: GraphBatch
@@ -106,7 +134,7 @@ class ArcMlp(Transition):
         blocks = self.h.blocks()
         return [blocks[0], blocks[4]] if self.own_state else [blocks[0]]
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         return self.h.gain_of([0, 4] if self.own_state else [0])
 
     def start_near_identity(self) -> None:

@@ -7,8 +7,10 @@ along an arc from u to v is m_u = [x_u, l_u, l_(v,u), l_(u,v)].
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 import torch
@@ -18,7 +20,7 @@ from lpgnn_cli.config.model import AGGREGATORS, AggregatorConfig
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.model.activations import LIPSCHITZ
 from lpgnn_cli.model.mlp import MLP
-from lpgnn_cli.model.operator_norm import operator_norm
+from lpgnn_cli.model.operator_norm import operator_norms
 from lpgnn_cli.ops import SparseRows, add_products
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class Transition(nn.Module, ABC):
     def state_weights(self) -> list[Tensor]:
         """The blocks of weights, each (·, S), that act on x: views into the parameters."""
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         """What the weights allow the gain to be where messages of states are normalised.
 
         It grows in proportion to the weights on x. None where nothing can be proved.
@@ -91,9 +93,9 @@ class Transition(nn.Module, ABC):
         if self.gain is None or allowed is None:
             return
         # Diverged weights have no norm; they are left to who watches the Lagrangian.
-        scale = torch.where(allowed.isfinite(), self.gain / allowed, 1.0).clamp(max=1.0)
-        for weight in self.state_weights():
-            weight.mul_(scale)
+        if self.gain < allowed < math.inf:
+            for weight in self.state_weights():
+                weight.mul_(self.gain / allowed)
 
     def __call__(self, state_NS: Tensor, label_NL: Tensor, batch: GraphBatch) -> Tensor:
         result: Tensor = super().__call__(state_NS, label_NL, batch)
@@ -137,7 +139,7 @@ class BlockMLP(MLP):
         """The first weight, split into the columns of each block."""
         return list(self.first.weight.split_with_sizes(self.columns, dim=1))
 
-    def gain_of(self, blocks: Sequence[int], outputs: int = 1, order: float = 2) -> Tensor | None:
+    def gain_of(self, blocks: Sequence[int], outputs: int = 1, order: float = 2) -> float | None:
         """An upper bound of the gain from blocks of columns to the output, in a norm by order.
 
         `outputs` are parts of the output, one below the other, that are added up later. A
@@ -145,14 +147,12 @@ class BlockMLP(MLP):
         """
         if not self.is_lipschitz:
             return None
-        first = sum_of([operator_norm(self.blocks()[block], order) for block in blocks])
-        for weight in self.weights[1:-1]:
-            first = first * operator_norm(weight, order)
-        if len(self.linears) > 1:
-            first = first * sum_of(
-                [operator_norm(w, order) for w in self.last.weight.chunk(outputs)]
-            )
-        return self.slope * first
+        columns = self.blocks()
+        first, inner = [columns[block] for block in blocks], self.weights[1:-1]
+        last = self.last.weight.chunk(outputs) if len(self.layers) > 1 else ()
+        norms = iter(operator_norms([*first, *inner, *last], order))
+        gain = self.slope * sum(islice(norms, len(first))) * math.prod(islice(norms, len(inner)))
+        return gain * sum(norms) if last else gain
 
     def start_near_identity(
         self, block: int, outputs: int = 1, output: int = 0, order: float = 2
@@ -179,7 +179,3 @@ class BlockMLP(MLP):
         """Of every block, or of all of them in one."""
         weights = [self.first.weight] if len(blocks) == 1 else self.blocks()
         return self.after_first(add_products(blocks, weights, self.first.bias))
-
-
-def sum_of(terms: Sequence[Tensor]) -> Tensor:
-    return torch.stack(list(terms)).sum()

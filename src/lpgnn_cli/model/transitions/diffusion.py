@@ -117,8 +117,8 @@ class Diffusion(Transition):
     def state_weights(self) -> list[Tensor]:
         return [self.from_neighbours_OS, self.from_itself_OS]
 
-    def state_gain(self) -> Tensor | None:
-        return self._gain_of(*self._bounded())
+    def state_gain(self) -> float | None:
+        return float(self._gain_of(*self._bounded()).detach())
 
     def project(self) -> None:
         """Learnt weights have their bound in f_a."""

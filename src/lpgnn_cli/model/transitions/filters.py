@@ -62,7 +62,7 @@ class Selection(_Filter):
         result: Tensor = self.output(total_NO)
         return result
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         return self.h.gain_of([0], outputs=self.taps)
 
     def start_near_identity(self) -> None:
@@ -86,10 +86,14 @@ class Median(_Filter):
         result: Tensor = self.output(total_NO)
         return result
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         # A median moves no further than the element that moves furthest, in the maximum norm.
         signal = self.h.gain_of([0], order=torch.inf)
-        return None if signal is None else signal * self.tap_weight_TO.abs().sum(dim=0).max()
+        return (
+            None
+            if signal is None
+            else signal * float(self.tap_weight_TO.detach().abs().sum(dim=0).max())
+        )
 
     def start_near_identity(self) -> None:
         self.h.start_near_identity(0, order=torch.inf)

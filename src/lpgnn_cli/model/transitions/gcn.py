@@ -46,7 +46,7 @@ class Gcn(Transition):
     def state_weights(self) -> list[Tensor]:
         return [self.h_own.blocks()[0], self.h_neighbour.blocks()[0]]
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         own, neighbour = self.h_own.gain_of([0]), self.h_neighbour.gain_of([0])
         return None if own is None or neighbour is None else own + neighbour
 

@@ -30,7 +30,7 @@ class NoNeighbours(Transition):
     def state_weights(self) -> list[Tensor]:
         return [self.h.blocks()[0]]
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         return self.h.gain_of([0])
 
     def start_near_identity(self) -> None:

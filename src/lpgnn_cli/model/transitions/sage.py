@@ -42,7 +42,7 @@ class Sage(Transition):
         blocks = self.h.blocks()
         return [blocks[0], blocks[2]]
 
-    def state_gain(self) -> Tensor | None:
+    def state_gain(self) -> float | None:
         # A maximum moves no further than its furthest element: a bound in the maximum norm.
         return self.h.gain_of([0, 2], order=torch.inf)
 
