@@ -10,7 +10,10 @@ from typing import Any
 from lpgnn_cli.config.fields import setting
 from lpgnn_cli.config.registry import Options
 
-FEATURES = ("auto", "labels", "attributes", "labels+attributes", "degree", "constant", "rbf")
+FEATURES = (
+    *("auto", "labels", "attributes", "labels+attributes"),
+    *("degree", "degree_classes", "constant", "rbf"),
+)
 
 DATASETS: Options[Any] = Options("dataset", common="_common", free_names=True)
 

@@ -10,6 +10,8 @@ from torch import Tensor
 from lpgnn_cli.data.vocabulary import Vocabulary, one_hot
 from lpgnn_cli.errors import UserError
 
+MOST_DEGREES, ALONE = 100, 16
+
 
 @dataclass(frozen=True, eq=False)
 class NodeFeatures:
@@ -49,6 +51,8 @@ def choose_features(
         return _discrete(torch.ones(nodes, 1))
     if choice == "degree":
         return _discrete(one_hot(tables.degrees[:, None], [vocabulary.degrees], "degree"))
+    if choice == "degree_classes":
+        return _discrete(_in_classes(tables.degrees, vocabulary))
     if choice == "rbf":
         raise UserError(
             f"dataset.features=rbf is for the datasets subgraph and clique, not for {dataset}: "
@@ -69,6 +73,25 @@ def choose_features(
     return NodeFeatures(
         torch.cat([p.values for p in parts], dim=1), torch.cat([p.continuous for p in parts])
     )
+
+
+def by_degree(vocabulary: Vocabulary) -> str:
+    """What to make of degrees: many different ones are learnt by heart, and unseen graphs have
+    others yet."""
+    return "degree" if len(vocabulary.degrees) <= MOST_DEGREES else "degree_classes"
+
+
+def _in_classes(degrees_N: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """One indicator for each class of degrees that occurred; others belong to the next below."""
+    known = _class_of(torch.tensor(vocabulary.degrees)).unique()
+    place = torch.searchsorted(known, _class_of(degrees_N), right=True) - 1
+    return torch.nn.functional.one_hot(place.clamp(min=0), len(known)).float()
+
+
+def _class_of(degrees: Tensor) -> Tensor:
+    """Up to ALONE each degree is one of its own; then there are four for every doubling."""
+    doublings = (degrees.clamp(min=ALONE) / ALONE).log2()
+    return torch.where(degrees < ALONE, degrees, ALONE + (4 * doublings).long())
 
 
 def continuous_columns(features_NF: Tensor) -> Tensor:

@@ -39,9 +39,12 @@ def stream(config: DatasetConfig, vocabulary: Vocabulary, nodes: int) -> Iterato
     """
     source: _Source
     if isinstance(config, GraphsConfig):
-        path, of_all = Path(config.path), config.features == "degree" and not vocabulary.degrees
+        by_degree = config.features in ("degree", "degree_classes")
+        path, of_all = Path(config.path), by_degree and not vocabulary.degrees
         if path.suffix == JSON_LINES and of_all:
-            raise UserError("dataset.features=degree: the network was not trained with degrees.")
+            raise UserError(
+                f"dataset.features={config.features}: the network was not trained with degrees."
+            )
         if path.suffix == JSON_LINES:
             return (encode(config, batch, vocabulary) for batch in _json_lines(path, nodes))
         if of_all:

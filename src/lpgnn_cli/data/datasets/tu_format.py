@@ -10,7 +10,7 @@ from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data.asked import without_targets
 from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.data.dataset import Dataset, Request, dataset
-from lpgnn_cli.data.features import NodeTables, choose_features
+from lpgnn_cli.data.features import NodeTables, by_degree, choose_features
 from lpgnn_cli.data.sources import find_tables
 from lpgnn_cli.data.tu import TuTables, check_classes
 from lpgnn_cli.data.vocabulary import Vocabulary, indices, one_hot
@@ -59,7 +59,8 @@ def dataset_from_tables(
     choice = config.features
     if choice == "auto":
         available = {"labels": nodes.labels, "attributes": nodes.attributes}
-        choice = next((k for k, table in available.items() if table.shape[1]), "degree")
+        own = (k for k, table in available.items() if table.shape[1])
+        choice = next(own, by_degree(vocabulary))
     features = choose_features(choice, config.name, nodes, vocabulary)
     return Dataset.build(
         config.name, batch, features, positional=config.positional, vocabulary=vocabulary
