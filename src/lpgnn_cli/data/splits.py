@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,11 @@ class NestedSplit(Split):
 
     fold: int = 0
     inner: int | None = None
+
+    def without_validation(self) -> NestedSplit:
+        """With the validation part among the training graphs: nothing is stopped by it."""
+        assert self.val is not None
+        return replace(self, train=torch.cat([self.train, self.val]).sort().values, val=None)
 
 
 def make_splits(protocol: ProtocolConfig, dataset: Dataset, seed: int) -> list[Split]:
@@ -159,7 +164,7 @@ def _kfold(protocol: KFoldConfig, dataset: Dataset, seed: int) -> list[Split]:
 
 def _nested(protocol: NestedConfig, dataset: Dataset, seed: int) -> list[NestedSplit]:
     """To select: inner parts, where the validation part is scored and the outer test part is not
-    even there. To assess: all outer training graphs, with a part of them to stop by."""
+    even there. To assess: all outer training graphs, with a part of them to select an epoch by."""
     if dataset.seeded:
         raise UserError(
             f"{dataset.name} is generated anew for every seed: protocol=nested needs graphs that "

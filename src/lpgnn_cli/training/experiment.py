@@ -23,7 +23,7 @@ from lpgnn_cli.config.model import AGGREGATORS
 from lpgnn_cli.config.registry import must_stay_here
 from lpgnn_cli.config.restore import restore_config
 from lpgnn_cli.config.root import TrainConfig
-from lpgnn_cli.config.training import ValidatedConfig
+from lpgnn_cli.config.training import NestedConfig, ValidatedConfig
 from lpgnn_cli.credentials import redact
 from lpgnn_cli.data import Dataset, Split, fingerprint_splits, make_splits
 from lpgnn_cli.data.caching import load_dataset_once
@@ -48,7 +48,7 @@ from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.training.fitting import fitted
 from lpgnn_cli.training.length import length_of, with_length
 from lpgnn_cli.training.needs import Needs, check_needs
-from lpgnn_cli.training.schedule import patience_of
+from lpgnn_cli.training.schedule import patience_of, selecting
 from lpgnn_cli.version import __version__
 
 
@@ -150,9 +150,16 @@ def make_folds(config: TrainConfig) -> list[Fold]:
             if isinstance(split, NestedSplit):
                 fold = split.fold
                 inner = "" if split.inner is None else f"-inner-{split.inner}"
+                if not _is_inner(config) and selecting(config) is None:
+                    split = split.without_validation()
             unit = Unit(f"fold-{fold:02d}{inner}{suffix}", fold, seed)
             folds.append(Fold(unit, dataset, split))
     return folds
+
+
+def _is_inner(config: TrainConfig) -> bool:
+    """Whether the units are inner parts, whose validation part is what they are scored on."""
+    return isinstance(config.protocol, NestedConfig) and config.protocol.selects
 
 
 def check_judging(config: TrainConfig, dataset: Dataset) -> None:
