@@ -22,6 +22,7 @@ from lpgnn_cli.paper.nested import KEPT as SWEEPS
 from lpgnn_cli.paper.presets import departures, preset_settings
 from lpgnn_cli.paper.reference import Preset, presets_by_name
 from lpgnn_cli.paper.results import RUNS, read_notes, thin, write_results
+from lpgnn_cli.paper.shared import SHARED, factored, whole
 from lpgnn_cli.runfolder import RunFolder
 
 MakeRun = Callable[..., RunFolder]
@@ -31,7 +32,13 @@ COMMITTED = conf_dir().parent / "results"
 
 
 def read_lines(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (results / RUNS).read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for line in (results / RUNS).read_text("utf-8").splitlines()]
+    return restored(lines)
+
+
+def restored(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first, *runs = lines
+    return [whole(run, first[SHARED]) for run in runs]
 
 
 def report(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -83,6 +90,19 @@ def test_the_committed_results_are_few_small_files_without_leftovers() -> None:
     assert {path.name for path in (COMMITTED / "figures").iterdir()} == set(
         re.findall(r"\(figures/([^)]+)\)", shown)
     )
+
+
+def test_settings_that_most_runs_share_are_said_once_and_none_is_lost() -> None:
+    runs = [
+        {"preset": "a", "settings": {"lr": "1", "K": "1", "old": "x"}},
+        {"preset": "b", "settings": {"lr": "1", "K": "3"}},
+        {"preset": "c", "settings": {"K": "1"}},
+    ]
+    first, *lines = factored(runs)
+    assert first == {"shared_settings": {"lr": "1", "K": "1"}}
+    assert [line["settings"] for line in lines] == [{"old": "x"}, {"K": "3"}, {"lr": None}]
+    assert restored([first, *lines]) == runs
+    assert [whole(run, {}) for run in runs] == runs, "a file of before"
 
 
 def test_collect_keeps_what_the_report_needs_and_nothing_of_the_machine(
@@ -174,10 +194,9 @@ def test_collecting_leaves_the_lines_of_other_runs_as_they_are(
     shutil.copyfile(COMMITTED / RUNS, results / RUNS)
     make_run("karate", [0.5])
     assert "karate" in report(capsys, "collect")
-    before, after = ((folder / RUNS).read_text("utf-8") for folder in (COMMITTED, results))
-    changed = set(after.splitlines()) - set(before.splitlines())
-    assert [json.loads(line)["preset"] for line in changed] == ["karate"]
-    assert len(after.splitlines()) == len(before.splitlines())
+    before, after = read_lines(COMMITTED), read_lines(results)
+    assert [line["preset"] for line in after if line not in before] == ["karate"]
+    assert len(after) == len(before)
 
 
 def test_notes_explain_a_row_that_falls_short(

@@ -4,8 +4,9 @@ README.md     the tables with their figures
 reach.md      the same of how far labels travel
 nested.jsonl  one sweep under protocol=nested per line
 grids.jsonl   one sweep over a grid of the paper per line
-runs.jsonl    one run per line: preset, command, settings, versions, times, and the values of every
-              fold and seed, so that the tables and the paired tests can be made again
+runs.jsonl    the settings that most runs share, then one run per line: preset, command, other
+              settings, versions, times, and the values of every fold and seed, so that the tables
+              and the paired tests can be made again
 figures/      the pictures of README.md
 notes.yaml    by preset, why a row falls short and what was tried; written by hand
 """
@@ -43,6 +44,7 @@ from lpgnn_cli.paper.runs import (
     newest_first,
     newest_match,
 )
+from lpgnn_cli.paper.shared import SHARED, factored, whole
 from lpgnn_cli.reporting.scores import UnitScore, with_figures_of_today
 from lpgnn_cli.runfolder import FINISHED, RunRecord
 from lpgnn_cli.runsummary import RunSummary
@@ -61,10 +63,14 @@ def read_results(results: Path) -> list[PresetRun]:
     path = results / RUNS
     if not path.is_file():
         return []
-    runs = []
+    runs, shared = [], {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            run = _from_plain(json.loads(line), results)
+            plain = json.loads(line)
+            if SHARED in plain:
+                shared = plain[SHARED]
+                continue
+            run = _from_plain(whole(plain, shared), results)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{path}, line {number} is not a collected run: restore the file, or delete it and "
@@ -89,7 +95,7 @@ def collect_runs(runs: Sequence[PresetRun], results: Path) -> list[str]:
     if collected:
         results.mkdir(parents=True, exist_ok=True)
         plain = [_to_plain(kept[preset]) for preset in sorted(kept, key=by_name)]
-        lines = [json.dumps(one, separators=(",", ":")) + "\n" for one in plain]
+        lines = [json.dumps(one, separators=(",", ":")) + "\n" for one in factored(plain)]
         write_atomically(results / RUNS, "".join(lines))
     return collected
 
