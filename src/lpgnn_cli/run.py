@@ -24,9 +24,9 @@ from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.signals import StopFlag
 from lpgnn_cli.training.execute import execute
 from lpgnn_cli.training.experiment import Experiment
-from lpgnn_cli.training.length import length_of
 from lpgnn_cli.training.observer import Observer
 from lpgnn_cli.training.rescoring import forget_weights, rescore
+from lpgnn_cli.training.suited import length_of
 
 
 def compute(

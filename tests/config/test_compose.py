@@ -61,14 +61,14 @@ def test_conf_is_where_the_package_says() -> None:
         ("theta=1", "there is no setting theta. Did you mean lr.theta?"),
         ("+foo=1", "there is no setting foo. `--help` lists all settings."),
         ("++lr.thet=1", "there is no setting lr.thet. Did you mean lr.theta"),
-        ("+layers=2", "layers exists already: write layers=<value>, without the +."),
+        ("+seed=2", "seed exists already: write seed=<value>, without the +."),
         ("zzz=1", "there is no setting zzz. `--help` lists all settings."),
         ("state=8", "state must be a list, such as state=[16]."),
         ("state=[a]", "state[0] must be a whole number, not a."),
         ("epochs=1.5", "epochs must be a whole number, not 1.5."),
         ("lr.theta=fast", "lr.theta must be a number, not fast."),
         ("quiet=maybe", "quiet must be true or false"),
-        ("layers=null", "layers cannot be null."),
+        ("seed=null", "seed cannot be null."),
         ("lr=3", "lr is not a single setting"),
         ("layers=1,2", "layers=1,2 has several values: add -m to run each of them"),
         ("experiment=nope", "experiment has no option nope."),
@@ -78,7 +78,7 @@ def test_conf_is_where_the_package_says() -> None:
         ("g=null", "g cannot be null: choose abs, abs_eps"),
         ("dataset=_tu", "dataset has no option _tu. Did you mean tu?"),
         ("dataset=tu", "dataset.name has no value yet: add dataset.name=..."),
-        ("~layers", "layers has no value: add layers=..."),
+        ("~seed", "seed has no value: add seed=..."),
         ("=3", "=3 has no key"),
         ("layers", "layers cannot be read as a setting"),
         ("layers=${nope}", "layers: Interpolation key 'nope' not found"),
@@ -165,7 +165,8 @@ def test_the_papers_sum_where_the_papers_rule_is_asked_for(words: list[str]) -> 
 
 
 def test_a_recipe_can_be_left_out() -> None:
-    assert compose("train", ["dataset=karate", "recipe=none"]).layers == compose("train").layers
+    assert compose("train", ["dataset=karate"]).layers == 3
+    assert compose("train", ["dataset=karate", "recipe=none"]).layers == 1
 
 
 RECIPES = sorted(

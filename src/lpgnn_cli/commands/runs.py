@@ -164,7 +164,8 @@ def _model(run: PastRun) -> str:
     names = [run.params.get(f"{group}.name", "") for group in ("propagation", "aggregator", "g")]
     if not uses_g(run.params):
         names.pop()
-    return "/".join([*names, run.params.get("layers", "")])
+    layers = run.params.get("layers", "null")
+    return "/".join(names if layers == "null" else [*names, layers])
 
 
 def _figures(summary: RunSummary, run: PastRun) -> list[str]:

@@ -100,7 +100,9 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
 
 def _state_sizes(config: TrainConfig) -> Iterator[str]:
     sizes, layers = len(config.state), config.layers
-    if sizes not in (1, layers):
+    if layers is None and sizes > 1:
+        yield f"state has {sizes} entries, but layers=null leaves K open: say layers={sizes}."
+    elif sizes not in (1, layers):
         wanted = "one state size" if layers == 1 else f"one state size or {layers} of them"
         yield f"state has {sizes} entries, but layers={layers} needs {wanted}."
 

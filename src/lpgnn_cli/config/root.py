@@ -49,7 +49,7 @@ class TrainConfig:
     alike: t.AlikeConfig = setting()
     words_dropout: float | None = setting(low=0, high=1, high_open=True)
     tracking: k.TrackingConfig = setting(affects_results=False)
-    layers: int = setting(low=1, high=1000)
+    layers: int | None = setting(low=1, high=1000)
     state: list[int] = setting(low=1, high=100_000)
     epochs: int | None = setting(low=1)
     seed: int = setting(low=0)

@@ -145,5 +145,6 @@ class Network(nn.Module):
 
 def state_sizes(config: TrainConfig, classes: int) -> list[int]:
     """One state size per layer: a single one holds for all; states that are scores have theirs."""
+    assert config.layers is not None
     sizes = list(config.state) * (config.layers if len(config.state) == 1 else 1)
     return sizes if config.readout.learnt else [*sizes[:-1], classes]

@@ -28,7 +28,7 @@ from lpgnn_cli.formatting import one_line
 from lpgnn_cli.paper.reference import Preset
 from lpgnn_cli.processes import ProcessPool, Send, cores
 from lpgnn_cli.settings import flat_config
-from lpgnn_cli.training.length import length_for
+from lpgnn_cli.training.suited import layers_for, length_for
 
 # Fewer take less time one by one than other processes need to start.
 MANY = 20
@@ -55,10 +55,12 @@ def preset_settings(preset: Preset) -> dict[str, str]:
 
 @cache
 def composed_settings(*words: str) -> dict[str, str]:
-    """Those of a run with these words after `lpgnn train`, its length as the data decides."""
+    """Those of a run with these words after `lpgnn train`; what the data decides is decided."""
     settings = essence(flat_config(composed_text(words)))
     entry = published(settings["dataset.name"])
-    if settings["epochs"] == "null" and entry:
+    if entry and settings.get("layers") == "null":
+        settings["layers"] = str(layers_for(entry.graphs, entry.kinds))
+    if entry and settings["epochs"] == "null":
         batch = settings["optim.batch_graphs"]
         epochs = length_for(entry.graphs, entry.kinds, None if batch == "null" else int(batch))
         settings["epochs"] = str(epochs)

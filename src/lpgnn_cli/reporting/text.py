@@ -19,7 +19,7 @@ def describe(run: RunFolder) -> str:
     elif "propagation.updates" in settings:
         frozen = settings.get("propagation.states") == "frozen"
         parts.append("frozen" if frozen else settings["propagation.updates"])
-    if "layers" in settings:
+    if settings.get("layers", "null") != "null":
         parts.append(f"K = {settings['layers']}")
     if settings.get("protocol.stage") == "select":
         parts.append("test = inner validation parts")

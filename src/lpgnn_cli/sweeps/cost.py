@@ -25,14 +25,17 @@ class CostModel:
     def __init__(self, root: Path) -> None:
         found: dict[Kind, list[float]] = defaultdict(list)
         lengths: dict[Kind, list[int]] = defaultdict(list)
+        depths: dict[Kind, list[int]] = defaultdict(list)
         for past in runs_in_folders(root)[0]:
             rate = _rate(past)
             if rate is not None:
                 found[_kind_of(past)].append(rate)
                 lengths[_kind_of(past)].append(int(past.params["epochs"]))
+                depths[_kind_of(past)].append(int(past.params["layers"]))
         self.rates = {kind: median(rates) for kind, rates in found.items()}
-        # Where the data decides on the length, it has decided before.
+        # Where the data decides on length and layers, it has decided before.
         self.epochs = {kind: median(epochs) for kind, epochs in lengths.items()}
+        self.layers = {kind: median(layers) for kind, layers in depths.items()}
 
     def seconds(self, config: TrainConfig) -> float | None:
         """Of computing, all units together; None where no earlier run tells."""
@@ -40,7 +43,8 @@ class CostModel:
         rate = self.rates.get(kind)
         if rate is None:
             return None
-        return rate * (config.epochs or self.epochs[kind]) * units_of(config) * config.layers
+        epochs = config.epochs or self.epochs[kind]
+        return rate * epochs * units_of(config) * (config.layers or self.layers[kind])
 
 
 def units_of(config: TrainConfig) -> int:

@@ -46,9 +46,9 @@ from lpgnn_cli.training.device import check_precision, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitTask
 from lpgnn_cli.training.fitting import fitted
-from lpgnn_cli.training.length import length_of, with_length
 from lpgnn_cli.training.needs import Needs, check_needs
 from lpgnn_cli.training.schedule import patience_of, selecting
+from lpgnn_cli.training.suited import length_of, suited
 from lpgnn_cli.version import __version__
 
 
@@ -63,7 +63,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A config, with the number of its epochs settled, and all its units."""
+    """A config, its epochs and layers settled, and all its units."""
 
     config: TrainConfig
     folds: list[Fold]
@@ -80,7 +80,7 @@ class Experiment:
         # Eigenvectors and the like are computed here, before there are units.
         torch.set_num_threads(config.threads or 1)
         folds = make_folds(config)
-        config = with_length(config, folds[0].dataset)
+        config = suited(config, folds[0].dataset)
         check_judging(config, folds[0].dataset)
         check_node_batches(config)
         wanted = "1" if must_stay_here(config) else config.protocol.workers

@@ -42,11 +42,11 @@ from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
-from lpgnn_cli.training.length import length_of
 from lpgnn_cli.training.parts import fit_scaler, make_parts
 from lpgnn_cli.training.row_files import RowFiles
 from lpgnn_cli.training.schedule import learning_rate_scale, patience_of, selecting
 from lpgnn_cli.training.snapshots import StateSnapshots
+from lpgnn_cli.training.suited import length_of
 
 HALVINGS = 10
 

@@ -14,7 +14,7 @@ from lpgnn_cli.data.batch import GraphBatch
 from lpgnn_cli.metrics import CLASSES
 from lpgnn_cli.model.network import state_sizes
 from lpgnn_cli.propagation import Propagation
-from lpgnn_cli.training.length import length_of
+from lpgnn_cli.training.suited import length_of
 
 FRAMES = 60
 

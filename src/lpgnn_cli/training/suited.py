@@ -1,7 +1,9 @@
-"""How many epochs to train for, where `epochs: null` leaves that to the data.
+"""How long to train, and with how many layers, where `epochs: null` or `layers: null` leave it to
+the data.
 
 Many kinds of labels are learnt slowly; few graphs, or graphs with little to tell them apart, gain
-nothing from longer training, and thousands of graphs have many steps in each epoch anyway.
+nothing from longer training, and thousands of graphs have many steps in each epoch anyway. Layers
+tell such labels apart over several hops, where there are graphs enough to learn it from.
 """
 
 from __future__ import annotations
@@ -19,18 +21,24 @@ SHORT, LONG = 100, 300
 ENOUGH_GRAPHS, FEW_KINDS = 200, 3
 # Of the weights, in all longer training.
 STEPS = 6000
+# Layers, with as many kinds of labels and so many graphs.
+DEEP, ENOUGH_FOR_LAYERS = 3, 1000
 
 
-def with_length(config: TrainConfig, dataset: Dataset) -> TrainConfig:
-    """The config with a number of epochs: the one that it says, or the one for this dataset.
+def suited(config: TrainConfig, dataset: Dataset) -> TrainConfig:
+    """The config with a number of epochs and layers: those that it says, or those for this dataset.
 
-    That of all graphs, so that every fold has the same.
+    By all of its graphs, so that every fold has the same.
     """
-    if config.epochs is not None:
+    if config.epochs is not None and config.layers is not None:
         return config
-    batch = dataset.batch
-    kinds = kinds_of_labels(batch)
-    return replace(config, epochs=length_for(batch.num_graphs, kinds, config.optim.batch_graphs))
+    graphs, kinds = dataset.batch.num_graphs, kinds_of_labels(dataset.batch)
+    epochs = length_for(graphs, kinds, config.optim.batch_graphs)
+    return replace(
+        config,
+        epochs=epochs if config.epochs is None else config.epochs,
+        layers=layers_for(graphs, kinds) if config.layers is None else config.layers,
+    )
 
 
 def length_for(graphs: int, kinds: int, batch_graphs: int | None) -> int:
@@ -39,6 +47,11 @@ def length_for(graphs: int, kinds: int, batch_graphs: int | None) -> int:
         return SHORT
     steps = math.ceil(graphs / (batch_graphs or graphs))
     return min(LONG, max(SHORT, STEPS // steps // 100 * 100))
+
+
+def layers_for(graphs: int, kinds: int) -> int:
+    """K."""
+    return DEEP if graphs >= ENOUGH_FOR_LAYERS and kinds > FEW_KINDS else 1
 
 
 def kinds_of_labels(batch: GraphBatch) -> int:

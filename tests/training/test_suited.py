@@ -1,4 +1,4 @@
-"""Epochs that the data decides on."""
+"""Epochs and layers that the data decides on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from lpgnn_cli.config.compose import compose
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.data.catalogue import CATALOGUE
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.paper.presets import composed_settings
 from lpgnn_cli.training.experiment import Experiment, read_config, reopen_run, start_run
-from lpgnn_cli.training.length import kinds_of_labels, length_for, with_length
+from lpgnn_cli.training.suited import kinds_of_labels, layers_for, length_for, suited
 
 from .conftest import SOBER
 
@@ -76,6 +77,15 @@ def test_many_kinds_of_labels_are_learnt_slowly_and_many_graphs_have_many_steps(
 
 
 @pytest.mark.parametrize(
+    ("graphs", "kinds", "layers"), [(999, 37, 1), (1000, 4, 3), (1000, 3, 1), (4110, 37, 3)]
+)
+def test_a_thousand_graphs_of_many_kinds_of_labels_have_three_layers(
+    graphs: int, kinds: int, layers: int
+) -> None:
+    assert layers_for(graphs, kinds) == layers
+
+
+@pytest.mark.parametrize(
     ("graphs", "kinds", "epochs"), [(200, 4, 300), (200, 3, 100), (180, 4, 100)]
 )
 def test_graphs_of_ones_own_are_trained_as_their_labels_ask(
@@ -101,6 +111,20 @@ def test_an_asked_number_of_epochs_wins_and_a_run_keeps_its_own(
     assert reopen_run(str(run.path), 301)[2].config.epochs == read_config(run).epochs == 301
 
 
+def test_layers_of_a_thousand_graphs_are_settled_before_anything_is_trained(
+    write_graphs: WriteGraphs,
+) -> None:
+    folder = write_graphs(1000, 4)
+    experiment = Experiment.prepare(config_of(folder))
+    run, record = start_run(experiment)
+    assert read_config(run).layers == 3
+    assert record.name.endswith("-k3")
+    assert {task.config.layers for task in experiment.tasks(run)} == {3}
+    assert Experiment.prepare(config_of(folder, "layers=2")).config.layers == 2
+    with pytest.raises(UserError, match="say layers=2"):
+        config_of(folder, "state=[16,16]")
+
+
 def test_degrees_are_one_kind_of_label(write_graphs: WriteGraphs) -> None:
     folder = write_graphs(10, 4)
     kinds = {
@@ -122,10 +146,12 @@ def test_named_datasets_are_trained_as_if_they_had_no_name(option: str) -> None:
     words = [f"dataset={option}", "aggregator=diffusion"]
     config: TrainConfig = compose("train", words)
     dataset = load_dataset_once(config.dataset, None, 0)
-    found = with_length(config, dataset)
+    found = suited(config, dataset)
     entry = CATALOGUE[option]
     assert found.epochs == length_for(entry.graphs, entry.kinds, config.optim.batch_graphs)
+    assert found.layers == layers_for(entry.graphs, entry.kinds)
     assert composed_settings(*words)["epochs"] == str(found.epochs)
+    assert composed_settings(*words)["layers"] == str(found.layers)
     unnamed = compose(
         "train", ["dataset=tu", f"dataset.name={entry.tu_name}", "aggregator=diffusion"]
     )
