@@ -226,6 +226,10 @@ def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Exp
     """
     run = RunFolder.open(path)
     record = run.read_record()
+    if record.command != "train":
+        raise UserError(
+            f"{path} is of lpgnn {record.command}: resume= goes on with runs of lpgnn train alone."
+        )
     config = read_config(run)
     others = epochs is not None and epochs != config.epochs
     if others:
