@@ -197,3 +197,32 @@ def test_workers_save_when_the_process_of_the_pool_is_killed(
     while not (saved.is_file() and saved.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+TORN = """
+import os
+from multiprocessing import forkserver
+from lpgnn_cli.processes import start_fork_server
+
+start_fork_server([])
+for told in {told!r}:
+    receiver, sender = forkserver.connect_to_new_process([])
+    os.write(sender, told)
+    os.close(sender)
+    while os.read(receiver, 64):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "complains"),
+    [([b"", b"\x80\x04\x95\xff\x00\x00"], False), ([b"cno_such_module\nname\n."], True)],
+)
+def test_a_worker_that_is_told_half_of_what_to_do_says_nothing(
+    told: list[bytes], complains: bool
+) -> None:
+    """As one is whose pool is interrupted, or killed, while it starts; mistakes are still said."""
+    words = [sys.executable, "-c", TORN.format(told=told)]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert ("Traceback" in ended.stderr) is complains
+    assert ended.stdout == ""

@@ -6,11 +6,22 @@ inherit how it allocates memory and what it has imported.
 """
 
 import os
+import pickle
 import signal
+import sys
+from types import TracebackType
 
 from lpgnn_cli import garbage, signals
 from lpgnn_cli.allocator import tune_allocator
 
+
+def _complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Not of a worker whose user ended in the midst of telling it what to do."""
+    if not issubclass(kind, EOFError | pickle.UnpicklingError):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _complain
 tune_allocator()
 garbage.pause()
 signals.ignore()

@@ -22,6 +22,7 @@ from lpgnn_cli.metrics import (
     TRANSITIONS_BACKWARD,
     VIOLATION_MEAN,
     Metric,
+    find_metric,
     leading,
     mean_of,
     score_metrics,
@@ -242,6 +243,13 @@ class RunSummary:
     def read(cls, run: RunFolder) -> RunSummary:
         """That of a run folder; an empty one where it has none yet."""
         return cls.from_dict(run.read_summary())
+
+
+def is_reported(name: str) -> bool:
+    """Whether a run may have a number under that name."""
+    stored = {name: 1.0, mean_of(name.removesuffix("_std")): 1.0}
+    known = find_metric(name) is not None or not name.startswith(f"{INFERENCE}/")
+    return known and RunSummary.from_dict(stored).value(name) == 1.0
 
 
 @dataclass(frozen=True)

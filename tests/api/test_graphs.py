@@ -40,6 +40,25 @@ def test_the_same_graphs_are_stored_once(
     assert len(list((runs / "graphs").iterdir())) == 2
 
 
+def test_graphs_that_can_be_gone_through_once(
+    trained: lpgnn.Run, small: dict[str, Any], make_graphs: MakeGraphs, tmp_path: Path
+) -> None:
+    again = lpgnn.train(dataset=iter(make_graphs()), **small)
+    assert again.summary["honest/accuracy_mean"] == trained.accuracy
+    lpgnn.save_graphs(iter(make_graphs()), tmp_path / "graphs.npz")
+    assert read_graphs(tmp_path / "graphs.npz")[0].num_graphs == len(make_graphs())
+
+
+def test_graphs_of_one_class_have_nothing_to_learn(
+    small: dict[str, Any], make_graphs: MakeGraphs
+) -> None:
+    graphs = make_graphs()
+    for graph in graphs:
+        graph.y = torch.tensor([1])
+    with pytest.raises(lpgnn.UserError, match="all targets are of class 1"):
+        lpgnn.train(dataset=graphs, **small)
+
+
 def test_classes_of_nodes(small: dict[str, Any], make_graphs: MakeGraphs) -> None:
     several = lpgnn.train(dataset=make_graphs(level="node"), **small)
     assert several.config["protocol"]["name"] == "kfold"

@@ -315,6 +315,19 @@ def test_graphs_are_encoded_as_in_training(runs: Path) -> None:
     assert found == [int(p > 0.5) for p in mean]
 
 
+def test_graphs_without_features(runs: Path) -> None:
+    """Rows of no columns take no bytes in a file, and there are as many as there are nodes."""
+    bare = {**rings(40), "features": np.zeros((rings(40)["graph_ptr"][-1], 0), np.float32)}
+    np.savez("bare.npz", **in_order(bare), arc_labels=np.zeros((len(bare["source"]), 0)))
+    run = train(runs, *GRAPHS, "dataset.path=bare.npz")
+    for nodes in (10, 100_000):
+        words = f"batch_nodes={nodes}", f"output={nodes}.csv"
+        predict(f"run={run}", "dataset=graphs", "dataset.path=bare.npz", *words)
+    few, all_at_once = ([row["predicted"] for row in read(f"{n}.csv")] for n in (10, 100_000))
+    assert few == all_at_once
+    assert len(few) == 40
+
+
 def test_what_cannot_be_done_is_said_in_one_sentence(
     trained: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from lpgnn_cli.data.pyg import from_pyg
+from lpgnn_cli.data.pyg import from_pyg, masks_of
+from lpgnn_cli.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,42 @@ def test_what_cannot_be_taken(pyg: Any) -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             from_pyg(graphs)
+
+
+def test_graphs_with_a_mistake_are_refused_in_a_sentence(pyg: Any) -> None:
+    def graph(**other: Any) -> Any:
+        good = {"edge_index": torch.tensor([[0, 1], [1, 0]]), "num_nodes": 2, "y": 1}
+        return pyg.data.Data(**(good | other))
+
+    for other, sentence in (
+        ({"x": torch.zeros(3, 2)}, "x must have one row per node: a graph with 2 nodes"),
+        ({"x": torch.zeros(2, 1)}, "different numbers of columns in x: 0 and 1"),
+        ({"edge_attr": torch.zeros(3)}, "edge_attr must have one row per arc: a graph with 2 arcs"),
+        ({"edge_index": torch.tensor([[0, 2], [1, 0]])}, "nodes 0 to 1 of a graph with 2 nodes"),
+        ({"edge_index": torch.tensor([[0, -1], [1, 0]])}, "names nodes -1 to 1"),
+        ({"edge_index": torch.tensor([[0, 1], [1, 0], [0, 0]])}, "shape .3, 2."),
+        ({"edge_index": torch.tensor([[0.0, 1.0], [1.0, 0.0]])}, "two rows of whole numbers"),
+        ({"y": "one"}, "y must be a tensor of numbers, not a str"),
+        ({"num_nodes": 0, "edge_index": torch.zeros(2, 0).long()}, "every graph must have a node"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            from_pyg([graph(), graph(**other)])
+    with pytest.raises(UserError, match="features must be finite"):
+        from_pyg(graph(x=torch.full((2, 1), torch.nan)))
+    masks = {f"{part}_mask": torch.tensor([True]) for part in ("train", "val", "test")}
+    with pytest.raises(UserError, match="train_mask must have one row per node"):
+        masks_of(graph(**masks))
+
+
+def test_numbers_of_python_and_numpy_are_taken(pyg: Any) -> None:
+    arcs = [[0, 1], [1, 0]]
+    graphs = [
+        pyg.data.Data(edge_index=arcs, num_nodes=2, x=[[1.0], [2.0]], y=1),
+        pyg.data.Data(edge_index=np.array(arcs, np.int32), num_nodes=2, x=np.eye(2)[:1].T, y=0),
+    ]
+    batch = from_pyg(graphs)
+    assert batch.features.tolist() == [[1.0], [2.0], [1.0], [0.0]]
+    assert (batch.arcs.source.dtype, batch.targets.tolist()) == (torch.int64, [1, 0])
 
 
 def test_targets_of_every_kind(pyg: Any) -> None:

@@ -152,6 +152,12 @@ def test_a_sweep_selects_assesses_and_reports(
     assert main(["sweep", *WORDS]) == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert rows_of(folder) == rows
+    # `lpgnn status` leaves what it finds as the sweep has written it.
+    capfd.readouterr()
+    assert main(["status", folder.name]) == 0
+    assert "inner validation ▾" in capfd.readouterr().out
+    assert json.loads((folder / "summary.json").read_text()) == summary
+    assert (folder / "leaderboard.md").read_text() == written
     board = lpgnn.Sweep(folder)
     assert board.accuracy == pytest.approx(fmean(accuracies))
     assert [choice.fold for choice in board.choices] == [0, 1]
@@ -164,6 +170,9 @@ def test_a_sweep_selects_assesses_and_reports(
         (("protocol.stage=assess",), "protocol.stage is set by the sweep itself"),
         (("protocol.fold=1",), "protocol.fold is set by the sweep itself"),
         (("protocol=nested,kfold",), "give it alone"),
+        (("dataset=mutag,ptc",), "each value of dataset has outer folds of its own"),
+        (("seed=0,1",), "give seed one value"),
+        (("protocol.folds=2,3",), "give protocol.folds one value"),
     ],
 )
 def test_what_the_sweep_decides_itself_is_refused(

@@ -367,6 +367,8 @@ def test_the_command_resumes_and_extends_a_run(
     assert {name: rows[:9] for name, rows in extended.items()} == expected
     assert {name: len(rows) for name, rows in extended.items()} == dict.fromkeys(expected, 11)
     assert "epochs: 11" in RunFolder(run).config_path.read_text()
+    assert main(["train", f"resume={run}", "epochs=10", "quiet=true"]) == 2
+    assert "epochs: 11" in RunFolder(run).config_path.read_text()
 
 
 def test_more_epochs_for_a_holdout_run_that_was_not_out_of_patience(
@@ -418,8 +420,10 @@ def test_what_cannot_be_resumed_is_refused(
 
     record.state, record.dataset_fingerprint = INTERRUPTED, "0" * 64
     run.write_record(record)
-    with pytest.raises(UserError, match="was trained on other data"):
-        reopen_run(str(run.path), None)
+    for epochs in (None, 7):
+        with pytest.raises(UserError, match="was trained on other data"):
+            reopen_run(str(run.path), epochs)
+    assert "epochs: 1\n" in run.config_path.read_text()
 
 
 def test_the_lock_tells_the_living_from_the_dead(runs: Path) -> None:

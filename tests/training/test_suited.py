@@ -138,6 +138,11 @@ def test_degrees_are_one_kind_of_label(write_graphs: WriteGraphs) -> None:
     assert kinds == {"labels": 4, "degree": 1, "constant": 1}
 
 
+def test_nodes_without_features_are_of_one_kind() -> None:
+    config: TrainConfig = compose("train", ["dataset=karate", "epochs=null"])
+    assert Experiment.prepare(config).config.epochs == 100
+
+
 @pytest.mark.parametrize("option", ["mutag", "ptc", "imdb_b", "imdb_m", "proteins", "nci1"])
 def test_named_datasets_are_trained_as_if_they_had_no_name(option: str) -> None:
     data = os.environ.get("LPGNN_DATA")

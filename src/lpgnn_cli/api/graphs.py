@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from lpgnn_cli.runfolder import runs_root
 
 def save_graphs(graphs: Any, path: str | Path) -> None:
     """Write PyTorch Geometric graphs, or a GraphBatch, for `lpgnn train dataset=graphs`."""
+    graphs = _kept(graphs)
     write_graphs(as_batch(graphs), Path(path), masks_in(graphs))
 
 
@@ -24,7 +25,7 @@ def with_stored_graphs(words: Sequence[str], flat: dict[str, Any]) -> dict[str, 
     The file is named after its content and lies beside the runs, so that they can be resumed and
     scored later, and a sweep knows its jobs again.
     """
-    dataset = flat.get("dataset")
+    dataset = _kept(flat.get("dataset"))
     if dataset is None or _is_named(dataset):
         return flat
     batch = as_batch(dataset)
@@ -52,6 +53,11 @@ def as_batch(graphs: Any) -> GraphBatch:
 def masks_in(graphs: Any) -> Masks | None:
     """The splits of nodes that graphs bring along; a GraphBatch has none."""
     return None if isinstance(graphs, GraphBatch) else masks_of(graphs)
+
+
+def _kept(graphs: Any) -> Any:
+    """What can be gone through once only, as a list."""
+    return list(graphs) if isinstance(graphs, Iterator) else graphs
 
 
 def _is_named(dataset: Any) -> bool:

@@ -26,12 +26,10 @@ from lpgnn_cli.formatting import count, per_cent
 from lpgnn_cli.runfolder import FINISHED, RunFolder
 from lpgnn_cli.runsummary import HONEST_ACCURACY
 from lpgnn_cli.screen import plain_console
-from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board, View
-from lpgnn_cli.sweeps.jobs import read_table
 from lpgnn_cli.sweeps.leaderboard import ranked
-from lpgnn_cli.sweeps.nested import NESTED, OuterFold, choose
-from lpgnn_cli.sweeps.objective import AUTO
+from lpgnn_cli.sweeps.nested import OuterFold, choose
+from lpgnn_cli.sweeps.outcome import read_board
 from lpgnn_cli.sweeps.session import Session
 
 
@@ -74,14 +72,10 @@ class Sweep:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = RunFolder.open(Path(folder).absolute()).path
-        config = read_flat_config(RunFolder(self.folder).config_path)
-        board = Board(config.get("sweep.metric", AUTO))
-        board.add(read_table(self.folder))
-        board.refresh()
+        board = read_board(self.folder)
         self.metric = board.metric_name()
         self.rows = [_row(board, view) for view in ranked(board)]
-        is_nested = config.get("protocol.name") == NESTED
-        self.choices = [_choice(outer) for outer in choose(board)] if is_nested else []
+        self.choices = [_choice(outer) for outer in choose(board)] if board.outer_folds else []
 
     @property
     def accuracy(self) -> float:

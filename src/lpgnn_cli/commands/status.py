@@ -8,11 +8,9 @@ from pathlib import Path
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, RunFolder
 from lpgnn_cli.screen import plain_console
-from lpgnn_cli.settings import read_flat_config
-from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.display import show_results, show_status
 from lpgnn_cli.sweeps.jobs import read_table
-from lpgnn_cli.sweeps.outcome import write_results
+from lpgnn_cli.sweeps.outcome import read_board, write_results
 from lpgnn_cli.sweeps.session import sweep_folder
 from lpgnn_cli.sweeps.submitted import in_queue, settle_lost
 
@@ -30,9 +28,7 @@ def main(argv: list[str]) -> int:
         raise UserError(f"there is no sweep {given}: {folder} has no jobs.json.")
     run = RunFolder.open(folder)
     settle_lost(folder, jobs)
-    board = Board(read_flat_config(run.config_path).get("sweep.metric", "auto"))
-    board.add(jobs)
-    board.refresh()
+    board = read_board(folder)
     axes = list(jobs[0].values)
     console = plain_console()
     # A sweep that goes on writes its results itself.

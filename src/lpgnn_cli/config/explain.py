@@ -98,7 +98,8 @@ def explain(
     if isinstance(error, OverrideParseException):
         return (
             f"{error.override} cannot be read as a setting: write key=value, lists as [1,2], "
-            f"and quote what has spaces or commas."
+            f"and quote what has spaces, commas or letters beyond a to z, for the shell as well: "
+            f"'key=\"a value\"'."
         )
     unfit = unfit_variant(error) or _dependent_recipe(error, overrides)
     if unfit:

@@ -84,6 +84,8 @@ def _rows(file: IO[bytes], member: zipfile.ZipInfo) -> Rows | None:
     if not shape or (by_columns and len(shape) > 1):
         return None
     empty = np.zeros((0, *shape[1:]), dtype)
+    if 0 in shape[1:]:  # Rows of no bytes, which a file cannot tell.
+        return Rows(iter([np.zeros(shape, dtype)]), empty)
     return Rows(rows_of_bytes(file, empty), empty)
 
 

@@ -14,6 +14,7 @@ from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.data.masks import PARTS, Masks
 from lpgnn_cli.data.targets import as_targets
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import count
 
 
 def from_pyg(graphs: Any) -> GraphBatch:
@@ -78,27 +79,53 @@ def _union(items: Sequence[Any], **targets: Any) -> GraphBatch:
     arcs = [_arcs(g) for g in items]
     shifted = [a + start for a, start in zip(arcs, graph_ptr[:-1].tolist(), strict=True)]
     source, target = torch.cat(shifted, dim=1)
-    return GraphBatch.from_arcs(
-        features=_rows([g.x for g in items], sizes.tolist(), "x"),
-        source=source,
-        target=target,
-        arc_labels=_rows(
-            [getattr(g, "edge_attr", None) for g in items], [a.shape[1] for a in arcs], "edge_attr"
-        ),
-        graph_ptr=graph_ptr,
-        **targets,
-    )
+    arc_labels = [getattr(g, "edge_attr", None) for g in items]
+    try:
+        return GraphBatch.from_arcs(
+            features=_rows([g.x for g in items], sizes.tolist(), "x"),
+            source=source,
+            target=target,
+            arc_labels=_rows(arc_labels, [a.shape[1] for a in arcs], "edge_attr"),
+            graph_ptr=graph_ptr,
+            **targets,
+        )
+    except UserError:
+        raise
+    except ValueError as error:
+        raise UserError(f"the graphs cannot be used: {error}.") from error
+
+
+def _tensor(value: Any, name: str) -> Tensor:
+    """Numbers, also those of numpy and of Python, without what training may have tied to them."""
+    try:
+        return torch.as_tensor(value).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(
+            f"{name} must be a tensor of numbers, not a {type(value).__name__}."
+        ) from error
 
 
 def _arcs(graph: Any) -> Tensor:
-    arcs: Tensor | None = graph.edge_index
-    return torch.zeros(2, 0, dtype=torch.int64) if arcs is None else arcs.detach().cpu()
+    if graph.edge_index is None:
+        return torch.zeros(2, 0, dtype=torch.int64)
+    arcs, nodes = _tensor(graph.edge_index, "edge_index"), int(graph.num_nodes)
+    if arcs.ndim != 2 or len(arcs) != 2 or arcs.is_floating_point() or arcs.is_complex():
+        raise UserError(
+            "edge_index must be two rows of whole numbers, the source and the target of each arc, "
+            f"and a graph has one of the shape {list(arcs.shape)} and the type {arcs.dtype}."
+        )
+    if arcs.numel() and not 0 <= int(arcs.min()) <= int(arcs.max()) < nodes:
+        raise UserError(
+            f"edge_index must name nodes 0 to {nodes - 1} of a graph with {count(nodes, 'node')}, "
+            f"and names nodes {int(arcs.min())} to {int(arcs.max())}."
+        )
+    return arcs.long()
 
 
-def _rows(tables: Sequence[Tensor | None], rows: Sequence[int], name: str) -> Tensor:
+def _rows(tables: Sequence[Any], rows: Sequence[int], name: str) -> Tensor:
     """One row per node or arc of all graphs; no columns where there is nothing."""
     matrices = [
-        torch.zeros(n, 0) if t is None or not n else t.detach().cpu().reshape(n, -1).float()
+        torch.zeros(n, 0) if t is None or not n else _matrix(t, n, name)
         for t, n in zip(tables, rows, strict=True)
     ]
     # What has no rows has no columns that could disagree.
@@ -110,16 +137,32 @@ def _rows(tables: Sequence[Tensor | None], rows: Sequence[int], name: str) -> Te
     return torch.cat([m if m.shape[0] else torch.zeros(0, width) for m in matrices])
 
 
+def _matrix(table: Any, rows: int, name: str) -> Tensor:
+    matrix = _tensor(table, name)
+    if matrix.ndim == 0 or len(matrix) != rows:
+        what = "node" if name == "x" else "arc"
+        raise UserError(
+            f"{name} must have one row per {what}: a graph with {count(rows, what)} has one of the "
+            f"shape {list(matrix.shape)}."
+        )
+    return matrix.reshape(rows, -1).float()
+
+
 def _mask(graph: Any, name: str) -> Tensor:
-    mask: Tensor = graph[name]
-    return mask.detach().cpu().reshape(int(graph.num_nodes), -1)
+    mask, nodes = _tensor(graph[name], name), int(graph.num_nodes)
+    if mask.ndim == 0 or len(mask) != nodes:
+        raise UserError(
+            f"{name} must have one row per node: a graph with {count(nodes, 'node')} has one of "
+            f"the shape {list(mask.shape)}."
+        )
+    return mask.reshape(nodes, -1)
 
 
 def _targets(items: Sequence[Any]) -> tuple[Tensor, TargetLevel, int]:
     """`y` of all graphs, whether it is of nodes, and how many classes or columns it has."""
     if any(g.y is None for g in items):
         raise UserError("y must hold what is to be learnt, and a graph has no y.")
-    own = [g.y.detach().cpu() for g in items]
+    own = [_tensor(g.y, "y") for g in items]
     sizes = [int(g.num_nodes) for g in items]
     of_nodes = all(y.ndim > 0 and len(y) == n for y, n in zip(own, sizes, strict=True))
     level: TargetLevel = "node" if of_nodes and sum(sizes) > len(items) else "graph"

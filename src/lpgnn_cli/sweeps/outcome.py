@@ -1,4 +1,5 @@
-"""What a sweep leaves behind when it ends: leaderboard, figures, summary and record."""
+"""What a sweep leaves behind when it ends: leaderboard, figures, summary and record; and its board
+out of that."""
 
 from __future__ import annotations
 
@@ -19,12 +20,30 @@ from lpgnn_cli.runfolder import (
     RunFolder,
     RunRecord,
 )
+from lpgnn_cli.settings import read_flat_config
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.figures import draw_sweep
-from lpgnn_cli.sweeps.jobs import PRUNED
+from lpgnn_cli.sweeps.jobs import PRUNED, read_table
 from lpgnn_cli.sweeps.leaderboard import command_line, write_leaderboard
-from lpgnn_cli.sweeps.nested import choose, write_nested
+from lpgnn_cli.sweeps.nested import NESTED, choose, write_nested
 from lpgnn_cli.sweeps.nested import summary_of as nested_summary
+from lpgnn_cli.sweeps.objective import AUTO
+
+COMBINATIONS = "combinations"
+
+
+def read_board(folder: Path) -> Board:
+    """That of a sweep as its folder has it, whoever computes it."""
+    run = RunFolder(folder)
+    config = read_flat_config(run.config_path)
+    board = Board(config.get("sweep.metric", AUTO))
+    board.add(read_table(folder))
+    board.refresh()
+    board.drawn_from = int(run.read_summary().get(COMBINATIONS, 0))
+    if config.get("protocol.name") == NESTED:
+        records = [v.job.run.read_record() for v in board.candidates() if v.state == FINISHED]
+        board.outer_folds = len({unit.fold for record in records for unit in record.units})
+    return board
 
 
 def write_results(
@@ -63,7 +82,7 @@ def summary_of(board: Board) -> dict[str, Any]:
         "seconds": sum(v.summary.seconds for v in board.views.values()),
     }
     if board.drawn_from:
-        summary["combinations"] = board.drawn_from
+        summary[COMBINATIONS] = board.drawn_from
     if best is not None:
         judge = best.summary.metric.name
         honest, optimistic = f"{HONEST}/{judge}", f"{OPTIMISTIC}/{judge}"

@@ -47,6 +47,7 @@ from lpgnn_cli.runfolder import (
     make_folder,
     runs_root,
 )
+from lpgnn_cli.runsummary import HONEST_ACCURACY, SECONDS, is_reported
 from lpgnn_cli.signals import interrupting
 from lpgnn_cli.sweeps.board import Board
 from lpgnn_cli.sweeps.cost import CostModel, total
@@ -55,6 +56,7 @@ from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
 from lpgnn_cli.sweeps.jobs import asked, read_record, read_table
 from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
+from lpgnn_cli.sweeps.objective import AUTO
 from lpgnn_cli.sweeps.outcome import write_results
 from lpgnn_cli.sweeps.supervisor import Supervisor
 from lpgnn_cli.sweeps.workers import SlotSettings, plan_slots
@@ -67,6 +69,8 @@ from lpgnn_cli.version import __version__
 # How long jobs wait for the sweep to be known to MLflow, where they are to send their own results.
 PARENT_SECONDS = 30.0
 FOLLOWER = "lpgnn_cli.sweeps.job_mirrors"
+# What decides on the outer folds of protocol=nested, beside the seed where they are drawn.
+OUTER = ("dataset", "dataset.name", "dataset.path", "protocol.folds", "protocol.splits")
 SWEEP_LAUNCHER = "hydra_plugins.lpgnn_launcher.SweepLauncher"
 
 
@@ -101,6 +105,15 @@ class Session:
         settings = OmegaConf.to_object(base.sweep)
         assert isinstance(settings, SweepSettings)
         swept = swept_overrides(loader, base)
+        if base.resume is not None:
+            raise UserError(
+                "resume= is for lpgnn train: a sweep goes on where the same command is given again."
+            )
+        if settings.metric != AUTO and not is_reported(settings.metric):
+            raise UserError(
+                f"sweep.metric={settings.metric}: no run reports that; take auto or a number of "
+                f"summary.json, such as {HONEST_ACCURACY}, train/violation_mean or {SECONDS}."
+            )
         axes = list(swept)
         outer = plan_nested(base, swept, words)
         name_words = list(words)
@@ -315,6 +328,12 @@ def plan_nested(base: DictConfig, swept: dict[str, Override], words: Sequence[st
             raise UserError(f"{key} is set by the sweep itself: leave it out.")
     protocol = OmegaConf.to_object(base.protocol)
     assert isinstance(protocol, NestedConfig)
+    for key in (*OUTER, *(() if protocol.splits else ("seed",))):
+        if key in swept:
+            raise UserError(
+                f"each value of {key} has outer folds of its own, and protocol=nested chooses one "
+                f"combination per outer fold of all of them: give {key} one value."
+            )
     return count_folds(protocol, str(base.dataset.name))
 
 

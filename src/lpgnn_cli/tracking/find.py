@@ -33,7 +33,10 @@ def find_checkpoints(
     if not path.exists():
         path = find_named(run)
     folder = RunFolder.open(path)
-    names = [u.name for u in folder.read_record().units]
+    record = folder.read_record()
+    if record.command == "sweep":
+        raise UserError(f"{run} is a sweep: give one of its jobs, which {folder.path}/jobs has.")
+    names = [u.name for u in record.units]
     if unit is not None and unit not in names:
         raise UserError(f"{run} has no unit {unit}; it has {', '.join(names)}.")
     # Where no validation part selects an epoch, the last one counts.

@@ -226,10 +226,15 @@ def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Exp
     """
     run = RunFolder.open(path)
     record = run.read_record()
+    if record.command != "train":
+        raise UserError(
+            f"{path} is of lpgnn {record.command}: resume= goes on with runs of lpgnn train alone."
+        )
     config = read_config(run)
-    if epochs is not None and epochs != config.epochs:
+    others = epochs is not None and epochs != config.epochs
+    if others:
         config.epochs = epochs
-        write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
+        _check_length(run, record, length_of(config))
     experiment = Experiment.prepare(config)
     if experiment.dataset_fingerprint != record.dataset_fingerprint:
         raise UserError(
@@ -238,7 +243,20 @@ def reopen_run(path: str, epochs: int | None) -> tuple[RunFolder, RunRecord, Exp
         )
     if experiment.split_fingerprint != record.split_fingerprint:
         raise UserError(f"{path} was trained on other folds than {config.protocol.name} gives now.")
+    if others:
+        write_atomically(run.config_path, OmegaConf.to_yaml(OmegaConf.structured(config)))
     return run, record, experiment
+
+
+def _check_length(run: RunFolder, record: RunRecord, epochs: int) -> None:
+    """What has been trained cannot be taken back, and the config must not say less."""
+    done = {unit.name: len(run.read_metrics(unit.name)) for unit in record.units}
+    longest = max(done, key=lambda name: done[name])
+    if done[longest] > epochs:
+        raise UserError(
+            f"epochs={epochs}: {longest} of {run.path} has {done[longest]} epochs already; give as "
+            "many or more, or leave epochs= out."
+        )
 
 
 def claim(run: RunFolder, record: RunRecord) -> None:

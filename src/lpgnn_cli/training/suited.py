@@ -56,6 +56,8 @@ def layers_for(graphs: int, kinds: int) -> int:
 
 def kinds_of_labels(batch: GraphBatch) -> int:
     """Different features among nodes of one degree, at most: degrees as features are one kind."""
+    if not batch.features.shape[1]:
+        return 1
     _, row = batch.features.unique(dim=0, return_inverse=True)
     pairs = torch.stack([batch.arcs.in_degree.to(row), row]).unique(dim=1)
     return int(pairs[0].bincount().max())

@@ -90,8 +90,19 @@ def load_graphs(config: GraphsConfig, request: Request) -> Dataset:
             f"{config.path}: JSON lines have no targets; only `lpgnn predict` reads them."
         )
     batch, masks = read_graphs(Path(config.path), targets=request.targets)
+    if request.targets and request.vocabulary is None and batch.task == CLASSES:
+        _check_classes(batch.targets, config.path)
     batch = with_known_classes(batch, request.vocabulary, config.path)
     return encode(config, batch, request.vocabulary, masks)
+
+
+def _check_classes(targets: Tensor, origin: str) -> None:
+    """Graphs that are only scored may all have the same."""
+    alone = int(targets.min())
+    if alone == int(targets.max()):
+        raise UserError(
+            f"{origin}: all targets are of class {alone}, so there is nothing to learn."
+        )
 
 
 def with_known_classes(batch: GraphBatch, vocabulary: Vocabulary | None, origin: str) -> GraphBatch:
