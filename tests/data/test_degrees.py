@@ -13,6 +13,7 @@ from lpgnn_cli.config.dataset import TuConfig
 from lpgnn_cli.data import Dataset, load_dataset
 from lpgnn_cli.data.features import NodeTables, choose_features
 from lpgnn_cli.data.vocabulary import Vocabulary
+from lpgnn_cli.errors import UserError
 
 Config = Callable[..., TuConfig]
 
@@ -45,6 +46,12 @@ def test_small_degrees_are_their_own_and_large_ones_share_four_classes_to_a_doub
 def test_degrees_that_training_never_saw_belong_to_the_next_class_below() -> None:
     trained_on = [2, 5, 40]
     assert classes([1, 2, 3, 5, 38, 40, 1000], trained_on).tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_a_degree_without_a_column_is_refused_with_a_way_out() -> None:
+    known = Vocabulary(degrees=(1, 2))
+    with pytest.raises(UserError, match=r"degree 3 was not there .*=degree_classes take"):
+        choose_features("degree", "x", tables([1, 3]), known)
 
 
 def stars(folder: Path, sizes: Sequence[int]) -> Path:

@@ -77,7 +77,11 @@ def indices(column: Tensor, values: Values, what: str) -> Tensor:
     found = known[position.clamp(max=len(values) - 1)] == column
     if not bool(found.all()):
         stranger = int(column[~found][0])
-        raise UserError(f"the {what} {stranger} was not there when the network was trained.")
+        hint = " Networks that are trained with dataset.features=degree_classes take all degrees."
+        raise UserError(
+            f"the {what} {stranger} was not there when the network was trained."
+            + (hint if what == "degree" else "")
+        )
     return position
 
 
