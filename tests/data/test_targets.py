@@ -16,6 +16,7 @@ from lpgnn_cli.metrics import task_of
     ("values", "task", "columns"),
     [
         (np.array([0, 2, 1]), "classes", 3),
+        (np.array([True, False]), "classes", 2),
         (np.array([[0, 1], [1, 1]]), "labels", 2),
         (np.array([[0.0, 1.0], [1.0, 1.0]]), "labels", 2),
         (np.array([[True, False]]), "labels", 2),

@@ -62,14 +62,14 @@ class Judging:
 def as_targets(values: npt.NDArray[Any], name: str) -> tuple[Tensor, int]:
     """Targets from an array, and how many classes or columns they have; ValueError if bad.
 
-    A vector of whole numbers are classes from 0, a matrix of 0 and 1 several labels per item, and
-    all else are numbers.
+    A vector of whole numbers, or of false and true, are classes from 0, a matrix of 0 and 1 several
+    labels per item, and all else are numbers.
     """
     if values.dtype.kind not in "iufb":
         raise ValueError(f"{name} must be numbers, not {values.dtype}")
     if values.ndim not in (1, 2) or not values.size:
         raise ValueError(f"{name} must be one value, or one row of them, per item")
-    if values.ndim == 1 and values.dtype.kind in "iu":
+    if values.ndim == 1 and values.dtype.kind in "iub":
         if int(values.min()) < 0:
             raise ValueError(f"{name} has a negative class: they are numbered from 0")
         if int(values.max()) >= MAX_CLASSES:

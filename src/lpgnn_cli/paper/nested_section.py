@@ -32,6 +32,8 @@ INTRO = [
     "Hyperparameters and epochs chosen without the test parts: every outer fold chooses among the "
     "combinations by its own inner validation part, and its choice is trained again and scored on "
     "its test part, from zero. Mean ± population standard deviation over the outer folds.",
+    "Where the last epoch counts, as it does for LP-GNN and GNN*, the choice is trained on all the "
+    "other graphs; rivals, whose epoch a validation part selects, on nine tenths of them.",
     "Differences are paired by outer fold, between sweeps on the same graphs and folds.",
 ]
 BY_LOSS = "°"

@@ -192,7 +192,7 @@ class PlainProgress:
 
     def run_started(self, run: RunFolder, units: Sequence[Unit], epochs: int) -> None:
         self._tracker = Tracker(epochs, [u.name for u in units], self._clock, self._clock())
-        self._say(f"{describe(run)}: {count(len(units), 'unit')}, {epochs} epochs")
+        self._say(f"{describe(run)}: {count(len(units), 'unit')}, {count(epochs, 'epoch')}")
 
     def epoch_done(self, unit: str, epoch: int, metrics: Mapping[str, float]) -> None:
         self._tracker.epoch_done(unit, epoch, metrics)
