@@ -62,9 +62,9 @@ def three_layers(dataset: str, batch: GraphBatch) -> Epoch:
     return lpgnn(dataset, batch, "layers=3")
 
 
-def shipped(dataset: str, batch: GraphBatch, *more: str) -> Epoch:
+def shipped(dataset: str, batch: GraphBatch, layers: int = 1) -> Epoch:
     """As `lpgnn train` trains: the recipe of the dataset, by batches of graphs."""
-    config = compose("train", [f"dataset={dataset}", "tracking=none", *more])
+    config = compose("train", [f"dataset={dataset}", "tracking=none", f"layers={layers}"])
     sets = {"train": batch}
     propagation = build_propagation(config, DataShape.of(batch), sets, like=batch.features)
     # As a run does after every epoch: what it works out for all graphs is there from the second on.
@@ -75,7 +75,7 @@ def shipped(dataset: str, batch: GraphBatch, *more: str) -> Epoch:
 
 
 def shipped_three_layers(dataset: str, batch: GraphBatch) -> Epoch:
-    return shipped(dataset, batch, "layers=3")
+    return shipped(dataset, batch, layers=3)
 
 
 def fixed_point(dataset: str, batch: GraphBatch) -> Epoch:
