@@ -132,9 +132,9 @@ def answer(child: subprocess.Popen[str]) -> str:
 def run_child(name: str, dataset: str, threads: int) -> None:
     """Train one epoch for every line that comes in, and answer with its seconds."""
     if name not in UNTUNED:
-        from lpgnn_cli.allocator import tune_allocator
+        from lpgnn_cli.tuning import tune_process
 
-        tune_allocator()
+        tune_process()
     import torch
 
     from lpgnn_cli.errors import UserError

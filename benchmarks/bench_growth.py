@@ -83,9 +83,9 @@ def growth(seconds_of: dict[int, float], *sizes: int) -> str:
 
 def measure(num_arcs: int) -> tuple[float, float, float]:
     """Seconds of an epoch and of a bare gather, and the bytes that the epoch needs."""
-    from lpgnn_cli.allocator import tune_allocator
+    from lpgnn_cli.tuning import tune_process
 
-    tune_allocator()
+    tune_process()
     import torch
     from torch.nn.functional import embedding_bag
 

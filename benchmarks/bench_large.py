@@ -144,15 +144,15 @@ def generate(nodes: int, degree: int, kind: str, folder: str) -> Any:
 def measured(asked: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from lpgnn_cli.allocator import tune_allocator
     from lpgnn_cli.config.compose import compose
     from lpgnn_cli.data.part import Part
     from lpgnn_cli.model.network import DataShape
     from lpgnn_cli.ops import Arcs
     from lpgnn_cli.propagation import build_propagation
     from lpgnn_cli.training.epoch import train_epoch
+    from lpgnn_cli.tuning import tune_process
 
-    tune_allocator()
+    tune_process()
     torch.set_num_threads(1)
     words = [
         "dataset=nodes",

@@ -38,15 +38,15 @@ def rise(dataset: str, batch_graphs: int | None) -> float:
     """MiB that two epochs need on top of the graphs and their variables."""
     import torch
 
-    from lpgnn_cli.allocator import tune_allocator
     from lpgnn_cli.config.compose import compose
     from lpgnn_cli.data import load_dataset
     from lpgnn_cli.data.part import Part
     from lpgnn_cli.model.network import DataShape
     from lpgnn_cli.propagation import build_propagation
     from lpgnn_cli.training.epoch import train_epoch
+    from lpgnn_cli.tuning import tune_process
 
-    tune_allocator()
+    tune_process()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     sizes = [f"state=[{STATE}]", f"aggregator.hidden=[{HIDDEN}]"]

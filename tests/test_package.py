@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.config.compose import conf_dir
+from lpgnn_cli.idle import SPINS, sleep_soon
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -77,6 +79,42 @@ def test_the_allocator_keeps_large_blocks_on_glibc_and_is_harmless_elsewhere(
     assert tune_allocator() is glibc
     monkeypatch.setattr(sys, "platform", "darwin")
     assert tune_allocator() is False
+
+
+def test_idle_threads_sleep_soon_unless_the_user_wants_them_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        # Set first, so that it is unset again in the end.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    sleep_soon()
+    assert os.environ["GOMP_SPINCOUNT"] == SPINS
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    sleep_soon()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    sleep_soon()
+    assert "GOMP_SPINCOUNT" not in os.environ
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads what OpenMP has read")
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_openmp_is_told_before_it_is_loaded(command: str, tmp_path: Path) -> None:
+    """It reads its settings when torch is imported, and shows them then."""
+    unset = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {k: v for k, v in os.environ.items() if k not in unset}
+    environment |= {"OMP_DISPLAY_ENV": "verbose", "LPGNN_RUNS": str(tmp_path)}
+    words = ["dataset=karate", "epochs=1", "tracking=none", "figures=false", "quiet=true"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lpgnn_cli", command, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"GOMP_SPINCOUNT = '{SPINS}'" in done.stderr
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts Linux page faults")

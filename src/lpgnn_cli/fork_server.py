@@ -12,7 +12,7 @@ import sys
 from types import TracebackType
 
 from lpgnn_cli import garbage, signals
-from lpgnn_cli.allocator import tune_allocator
+from lpgnn_cli.tuning import tune_process
 
 
 def _complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -22,7 +22,7 @@ def _complain(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 sys.excepthook = _complain
-tune_allocator()
+tune_process()
 garbage.pause()
 signals.ignore()
 signals.unblock()

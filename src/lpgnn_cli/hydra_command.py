@@ -13,7 +13,6 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from lpgnn_cli import garbage
-from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.commands import Command
 from lpgnn_cli.config.compose import check_overrides, conf_dir, load, make_loader, to_typed
 from lpgnn_cli.config.hydra_internals import make_flag_parser, run_app
@@ -22,6 +21,7 @@ from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.config.suggest import did_you_mean
 from lpgnn_cli.errors import RunFailed, UserError
 from lpgnn_cli.processes import UNIT_MODULES, cores, start_fork_server
+from lpgnn_cli.tuning import tune_process
 
 
 def run_hydra_command(name: str, command: Command, argv: list[str]) -> int:
@@ -114,7 +114,7 @@ def _imported(module: str) -> ModuleType:
 
 def _task(module: str) -> Callable[[DictConfig], float | None]:
     def task(config: DictConfig) -> float | None:
-        tune_allocator()
+        tune_process()
         try:
             typed = to_typed(config)
             result: float | None = _imported(module).run(typed)

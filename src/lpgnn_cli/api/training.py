@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.api.graphs import with_stored_graphs
 from lpgnn_cli.api.runs import Run
 from lpgnn_cli.api.script import importable_by_workers
@@ -16,6 +15,7 @@ from lpgnn_cli.config.compose import compose
 from lpgnn_cli.credentials import keep_in_words
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import INTERRUPTED
+from lpgnn_cli.tuning import tune_process
 
 
 class Interrupted(KeyboardInterrupt):
@@ -39,7 +39,7 @@ def train(*words: str, **settings: Any) -> Run:
     with undisturbed(), importable_by_workers():
         given = keep_in_words([*words, *train_words(with_stored_graphs(words, flatten(settings)))])
         config = compose("train", given)
-        tune_allocator()
+        tune_process()
         try:
             folder = run_train(config, given, ["train", *given])
         except RunFailed as error:

@@ -21,7 +21,6 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from lpgnn_cli import locks
-from lpgnn_cli.allocator import tune_allocator
 from lpgnn_cli.config.compose import to_typed
 from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.errors import UserError
@@ -62,6 +61,7 @@ from lpgnn_cli.training.experiment import (
     start_run,
 )
 from lpgnn_cli.training.observer import Observer
+from lpgnn_cli.tuning import tune_process
 
 STOP_FILE = ".stop"
 
@@ -87,7 +87,7 @@ class JobFunction:
     mirrors_itself: bool = False
 
     def __call__(self, config: DictConfig) -> float:
-        tune_allocator()
+        tune_process()
         job = self._find()
         stop = StopFlag()
         with requeueing(stop) as requeue, self._locked(job) as locked:
