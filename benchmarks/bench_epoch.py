@@ -29,12 +29,14 @@ from rivals import LPGNN, UNTUNED, VARIANTS, load
 
 WARM_UP_EPOCHS = 2
 FEWEST_TURNS = 3
+# Seconds between turns.
+PAUSE = 0.02
 NOTE = """\
 Milliseconds per epoch: the median, and in brackets the quartiles. The last column is a variant's
 median divided by that of lpgnn in the same turns. Floor: the matrix products on nodes, the two
 passes over arcs and one pass of Adam over the states, alone. PyG and the plain formulation run with
-the C library's own allocator settings and OpenMP's own waits, as their users run them. Shipped recipe: smaller layers, a
-step per 64 graphs."""
+the settings that the C library and OpenMP have of their own, as their users run them. Shipped
+recipe: smaller layers, a step per 64 graphs."""
 
 
 def main() -> None:
@@ -105,6 +107,8 @@ def turn(ours: subprocess.Popen[str], rival: subprocess.Popen[str]) -> tuple[flo
 def epoch_of(child: subprocess.Popen[str]) -> float:
     """Milliseconds of one more epoch."""
     assert child.stdin is not None
+    # The idle threads of whoever was before spin for some milliseconds.
+    time.sleep(PAUSE)
     child.stdin.write("epoch\n")
     child.stdin.flush()
     return 1e3 * float(answer(child))
