@@ -1,9 +1,9 @@
 """One training epoch of lpgnn and of its rivals, in turns.
 
 Every variant is a child process with its own model on the same data, and takes turns with lpgnn, of
-one epoch or as many as 50 ms hold, so that what disturbs the machine disturbs both. On one thread CPU
-time is taken, on several wall time. K = 1, sum, G squared, gradient updates, state and hidden 50, unless a name says
-otherwise.
+one epoch or as many as 50 ms hold, so that what disturbs the machine disturbs both. On one thread
+CPU time is taken, on several wall time. K = 1, sum, G squared, gradient updates, state and hidden
+50, unless a name says otherwise.
 
     LPGNN_DATA=<folder with IMDB-BINARY.zip> python benchmarks/bench_epoch.py [--epochs 9]
 """
