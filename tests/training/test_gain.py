@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -60,14 +62,17 @@ def stretched(propagation: Propagation, factor: float) -> None:
 @pytest.mark.parametrize("aggregator", BOUNDED)
 @pytest.mark.parametrize("directed", [False, True])
 @settings(max_examples=3, deadline=None)
-@given(seed=st.integers(0, 1000), factor=st.sampled_from([0.0, 0.3, 3.0]))
+@given(
+    seed=st.integers(0, 1000),
+    factor=st.sampled_from([0.0, 0.3, 3.0]),
+    layers=st.sampled_from([1, 3]),
+)
 def test_the_measured_gain_is_within_the_bound(
-    aggregator: str, directed: bool, seed: int, factor: float
+    aggregator: str, directed: bool, seed: int, factor: float, layers: int
 ) -> None:
-    config = compose(
-        "train",
-        ["dataset=karate", "recipe=none", f"aggregator={aggregator}", "propagation.gain=0.95"],
-    )
+    own = [f"aggregator={aggregator}", f"layers={layers}"]
+    bound = ["propagation.gain=0.95", "propagation.hand_up=transition"]
+    config = compose("train", ["dataset=karate", "recipe=none", *own, *bound])
     batch = random_graphs(seed, directed=directed)
     torch.manual_seed(seed)
     propagation = build_propagation(
@@ -79,8 +84,35 @@ def test_the_measured_gain_is_within_the_bound(
         propagation.network.zero_states(batch),
         [torch.randn_like(x) for x in propagation.network.zero_states(batch)],
     ):
-        gain = Gain.estimate(lambda s: propagation.transit(s, batch), x, batch, iterations=60)
+        transit = partial(propagation.transit, batch=batch, apart=True)
+        gain = Gain.estimate(transit, x, batch, iterations=60)
         assert float(gain.max()) <= 0.95 + 1e-6
+
+
+def test_layers_attract_where_each_of_them_does() -> None:
+    """What a layer hands up stretches differences on the way, and not in the end."""
+    words = ["dataset=karate", "recipe=none", "layers=2", "state=[1]", "aggregator=diffusion"]
+    config = compose("train", [*words, "propagation.gain=0.5", "propagation.hand_up=transition"])
+    batch = random_graphs(0, directed=False)
+    torch.manual_seed(0)
+    propagation = build_propagation(
+        config, DataShape.of(batch), {"train": batch}, like=batch.features
+    )
+    stretched(propagation, 3.0)
+    outcome, stats = propagation.infer(batch, config.inference)
+    assert stats is not None
+    assert stats.converged == 1
+    x = [state.requires_grad_() for state in outcome.states]
+
+    def flat(*states: torch.Tensor) -> torch.Tensor:
+        return torch.cat(propagation.transit(states, batch)).flatten()
+
+    jacobian = torch.cat(torch.autograd.functional.jacobian(flat, tuple(x)), dim=1).flatten(1)
+    jacobian = jacobian.reshape(2 * batch.num_nodes, 2 * batch.num_nodes)
+    assert float(torch.linalg.matrix_norm(jacobian, 2)) > 1
+    radius = float(torch.linalg.eigvals(jacobian).abs().max())
+    assert float(propagation.gain(outcome, batch).max()) == pytest.approx(radius, rel=1e-3)
+    assert radius <= 0.5 + 1e-6
 
 
 def test_what_cannot_be_proved_is_said_not_to_be(

@@ -143,7 +143,8 @@ class ByBlocks(Lagrangian):
             for block in self.blocks(batch):
                 near = [block.rows_of(x).requires_grad_() for x in outcome.states]
                 with torch.enable_grad():
-                    along = inner([p[block.nodes] for p in probes], self.transit(near, block))
+                    transits = self.transit(near, block, apart=True)
+                    along = inner([p[block.nodes] for p in probes], transits)
                 along.backward()
                 for total, x in zip(pulled, near, strict=True):
                     block.add_to(total, gradient(x))
