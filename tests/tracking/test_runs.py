@@ -96,6 +96,16 @@ def test_states_and_values_in_the_table(
     assert "lagrangian/sum/squared/1" in good
 
 
+def test_figures_that_are_no_shares_keep_their_digits(
+    three_runs: list[FakeTrainer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = three_runs[0].run.summary_path
+    summary = {k.replace("accuracy", "mae"): v for k, v in json.loads(path.read_text()).items()}
+    path.write_text(json.dumps({**summary, "cv/mae_mean": 0.8364, "cv/mae_std": 0.0521}))
+    assert main(["runs"]) == 0
+    assert "0.836 ± 0.0521 mean absolute error" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("three_runs")
 def test_a_column_for_what_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "lr.theta=0.1", "--sort", "cv/best_epoch"]) == 0

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from lpgnn_cli.config.effects import essence
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.formatting import mean_std
+from lpgnn_cli.formatting import compact, mean_std
 from lpgnn_cli.metrics import ACCURACY, TEST, TRAIN, VIOLATION_MEAN
 from lpgnn_cli.runfolder import Rule, runs_root
 from lpgnn_cli.runsummary import (
@@ -185,9 +185,12 @@ def _figures(summary: RunSummary, run: PastRun) -> list[str]:
 
 
 def _accuracy(selection: Selection) -> str:
-    figure, scale = selection.figure, 100 if selection.metric.in_per_cent else 1
-    std = scale * figure.std
-    text = mean_std(scale * figure.mean, std if math.isfinite(std) else None)
+    figure = selection.figure
+    std = figure.std if math.isfinite(figure.std) else None
+    if selection.metric.in_per_cent:
+        text = mean_std(100 * figure.mean, None if std is None else 100 * std)
+    else:
+        text = mean_std(figure.mean, std, compact)
     # The title of the column is right for most.
     unusual = selection.metrics and selection.metric is not ACCURACY
     return f"{text} {selection.metric.title}" if unusual else text
