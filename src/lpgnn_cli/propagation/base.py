@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -119,25 +118,17 @@ class Propagation(ABC):
         """What is to be logged of the variables of the training graphs."""
         return {}
 
-    def transit(
-        self, states: Sequence[Tensor], batch: GraphBatch, *, apart: bool = False
-    ) -> list[Tensor]:
-        """f_a(x) of every layer at the given states; apart: what is handed up to it held fast."""
+    def transit(self, states: Sequence[Tensor], batch: GraphBatch) -> list[Tensor]:
+        """f_a(x) of every layer at the given states."""
         transits: list[Tensor] = []
         for layer, state in enumerate(states):
             below = transits if self.hands_up_transition else states
-            below = [label.detach() for label in below] if apart else below
             transits.append(self.network.transition(layer, state, below, batch))
         return transits
 
     def gain(self, outcome: Outcome, batch: GraphBatch) -> Tensor:
-        """How much the transition stretches a difference in x, for each graph.
-
-        A layer sees those below it and none above, so that the layers, each for itself, decide
-        whether fixed points attract; all together they may stretch at first what they end up with.
-        """
-        transit = partial(self.transit, batch=batch, apart=True)
-        return Gain.estimate(transit, outcome.states, batch)
+        """How much the transition stretches a difference in x, for each graph."""
+        return Gain.estimate(lambda x: self.transit(x, batch), outcome.states, batch)
 
     def pullback(self, batch: GraphBatch, inference: InferenceConfig) -> Pullback | None:
         """How the scores of the test phase depend on node labels, through all of the diffusion;

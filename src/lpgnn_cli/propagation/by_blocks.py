@@ -30,7 +30,7 @@ from lpgnn_cli.model.loss import supervised_loss
 from lpgnn_cli.model.mlp import pooled_statistics
 from lpgnn_cli.model.network import Network
 from lpgnn_cli.propagation.base import Outcome, Step
-from lpgnn_cli.propagation.gain import Gain
+from lpgnn_cli.propagation.gain import Gain, pull_back
 from lpgnn_cli.propagation.lagrangian import Lagrangian, update_rule
 from lpgnn_cli.propagation.one_shot import absolute, gradient, inner, moved, relative
 from lpgnn_cli.propagation.saddle import (
@@ -143,11 +143,10 @@ class ByBlocks(Lagrangian):
             for block in self.blocks(batch):
                 near = [block.rows_of(x).requires_grad_() for x in outcome.states]
                 with torch.enable_grad():
-                    transits = self.transit(near, block, apart=True)
-                    along = inner([p[block.nodes] for p in probes], transits)
-                along.backward()
-                for total, x in zip(pulled, near, strict=True):
-                    block.add_to(total, gradient(x))
+                    own = [probe[block.nodes] for probe in probes]
+                    parts = pull_back(own, self.transit(near, block), near)
+                for total, part in zip(pulled, parts, strict=True):
+                    block.add_to(total, part)
             return pulled
 
         return Gain.by_products(pull, outcome.states, batch)

@@ -2,6 +2,10 @@
 
 The gain of a graph is |J^T u| / |u| for J = df_a/dx and a probe u that power iteration turns
 towards the dominant direction: above 1, the fixed point repels the iteration x <- f_a(x).
+
+A layer sees those below it and none above, so that each for itself decides whether fixed points
+attract: J is that of the layers one by one, and what they hand up does not count. All together they
+stretch differences on the way, and not in the end.
 """
 
 from __future__ import annotations
@@ -102,19 +106,7 @@ class Gain:
     ) -> Tensor:
         """One step: the gain (G,) of each graph at these states, which must require grad."""
         probes = self.probes if rows is None else [probe[rows] for probe in self.probes]
-        # Copies: the graph of a differentiable gain keeps them, and the probes move on below.
-        along = [
-            (probe.to(f.dtype, copy=True) * f).sum()
-            for probe, f in zip(probes, transits, strict=True)
-        ]
-        pulled = torch.autograd.grad(
-            torch.stack(along).sum(),
-            list(states),
-            create_graph=differentiable,
-            retain_graph=True,
-            allow_unused=True,
-            materialize_grads=True,
-        )
+        pulled = pull_back(probes, transits, states, differentiable=differentiable)
         return self._turn(probes, pulled, batch, slice(None) if rows is None else rows)
 
     def _turn(
@@ -169,6 +161,29 @@ class Gain:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return cls(states)
+
+
+def pull_back(
+    probes: Sequence[Tensor],
+    transits: Sequence[Tensor],
+    states: Sequence[Tensor],
+    *,
+    differentiable: bool = False,
+) -> list[Tensor]:
+    """J^T u, layer by layer; the states must require grad."""
+    pulled: list[Tensor] = []
+    for probe, transit, state in zip(probes, transits, states, strict=True):
+        # A copy: the graph of a differentiable gain keeps it, and the probe moves on.
+        along = (probe.to(transit.dtype, copy=True) * transit).sum()
+        pulled += torch.autograd.grad(
+            along,
+            [state],
+            create_graph=differentiable,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+    return pulled
 
 
 def _norms(vectors: Sequence[Tensor], batch: GraphBatch) -> Tensor:
