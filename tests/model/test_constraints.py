@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lpgnn_cli.config.model import ConstraintConfig, InsensitiveConstraintConfig
-from lpgnn_cli.model.constraints import Constraint, build_constraint
+from lpgnn_cli.model.constraints import Constraint, beyond_band, build_constraint
 
 EPS = 0.25
 RESIDUALS = [-2.0, -0.5, -EPS, -0.125, 0.0, 0.125, EPS, 0.5, 2.0]
@@ -49,3 +49,19 @@ def test_lin_eps_is_exactly_zero_on_the_band_in_single_precision(eps: float) -> 
     constraint = build_constraint(InsensitiveConstraintConfig(name="lin_eps", eps=eps))
     band = torch.cat([torch.linspace(-eps, eps, 1001), torch.tensor([-eps, eps])])
     assert torch.equal(constraint(band.clamp(-eps, eps)), torch.zeros(1003))
+
+
+def test_norm1_eps_is_one_value_per_node() -> None:
+    residual = torch.tensor([[0.5, -1.0], [0.125, -0.0625], [0.0, 0.0]], requires_grad=True)
+    values = build("norm1_eps")(residual)
+    (derivatives,) = torch.autograd.grad(values.sum(), residual)
+    assert values.tolist() == [[1.25], [0.0], [0.0]]
+    assert derivatives.tolist() == [[1.0, -1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_what_norm1_eps_still_wants_to_remove_has_the_size_of_its_value() -> None:
+    residual = torch.tensor([[0.5, -1.0], [0.125, -0.0625], [0.0, 0.0]])
+    config = InsensitiveConstraintConfig(name="norm1_eps", eps=EPS)
+    beyond = beyond_band(residual, config)
+    torch.testing.assert_close(beyond.abs().sum(dim=1), torch.tensor([1.25, 0.0, 0.0]))
+    assert (beyond[0] / residual[0]).unique().numel() == 1
