@@ -50,6 +50,23 @@ def test_a_sample_of_a_grid_is_reported_and_collected(
     assert "table=grids is read from run folders" in capsys.readouterr().err
 
 
+def test_the_best_of_a_grid_say_nothing_of_the_rest(
+    capsys: pytest.CaptureFixture[str], runs: Path
+) -> None:
+    assert main(["sweep", *WORDS, *MANNER, "sweep.name=brief"]) == 0
+    full = ["experiment=grid/paper_clique", "epochs=2", "sweep.best_of=brief", "sweep.sample=2"]
+    assert main(["sweep", *full, *MANNER, "sweep.name=full"]) == 0
+    capsys.readouterr()
+    text = report(capsys, "table=grids", "--runs", "--format", "csv")
+    rows = {row["trained"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert rows["3"]["median"] != ""
+    assert rows["2"]["median"] == ""
+    assert rows["2"]["command"] == f"lpgnn sweep {' '.join([*full, 'sweep.name=full'])}"
+    assert "2 of 972, chosen by another sweep" in report(capsys, "table=grids", "--runs")
+    report(capsys, "collect")
+    assert report(capsys, "table=grids", "--results", "results", "--format", "csv") == text
+
+
 def test_a_sweep_that_goes_on_is_not_reported(
     capsys: pytest.CaptureFixture[str], runs: Path
 ) -> None:

@@ -32,8 +32,10 @@ from lpgnn_cli.sweeps.jobs import (
 )
 from lpgnn_cli.sweeps.leaderboard import command_line, effect_title, effects
 from lpgnn_cli.sweeps.objective import objective, search_value
+from lpgnn_cli.sweeps.outcome import read_board
+from lpgnn_cli.sweeps.sample import drawn
 from lpgnn_cli.sweeps.session import Session, default_name, swept_overrides
-from lpgnn_cli.sweeps.supervisor import Supervisor, drawn
+from lpgnn_cli.sweeps.supervisor import Supervisor
 
 KARATE = ["dataset=karate", "layers=1", "state=[4]"]
 GRIDS = sorted(path.stem for path in (conf_dir() / "experiment" / "grid").glob("*.yaml"))
@@ -275,6 +277,68 @@ def test_a_sample_is_trained_alone_and_a_larger_one_adds_to_it(
     assert len(read_table(after.path)) == 4
     # What was there counts, so it is the same sweep, which began when it began.
     assert after.read_record().started == record.started
+
+
+def test_the_best_of_a_brief_sweep_are_trained_in_full(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    words = [
+        *KARATE,
+        "tracking=none",
+        "hydra/launcher=basic",
+        "lr.theta=1e-1,1e-2,1e-9",
+        "seed=1,2",
+    ]
+    brief = ["epochs=3", "sweep.name=brief", "sweep.metric=train/loss"]
+    (first,) = sampled(capsys, tmp_path, [*words, *brief], "")
+    ranked = read_board(first.path).ranked()
+    words += ["epochs=5", "sweep.best_of=brief", "sweep.name=full"]
+    sampled(capsys, tmp_path, [*words, "sweep.sample=2"], "2 of 6 combinations, the best of brief")
+    jobs = read_table(tmp_path / "sweep" / "full")
+    assert sorted(str(job.values) for job in jobs) == sorted(str(v.job.values) for v in ranked[:2])
+    assert {job.number for job in jobs} == {view.job.number for view in ranked[:2]}
+    assert all("epochs=5" in job.overrides for job in jobs)
+    assert main(["status", "full"]) == 0
+    assert "2 of 6 combinations, the best of brief" in capsys.readouterr().out
+    sampled(capsys, tmp_path, [*words, "sweep.sample=4"], "4 of 6 combinations, the best of brief")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["seed=1,2", "sweep.best_of=brief"], "say by sweep.sample=N how many"),
+        (["seed=1,2", "sweep.best_of=other", "sweep.sample=1"], "there is no such sweep"),
+        (
+            ["g=abs,lin", "sweep.best_of=brief", "sweep.sample=1"],
+            "has the axes seed, and this sweep g",
+        ),
+        (
+            ["seed=1,3", "sweep.best_of=brief", "sweep.sample=2"],
+            "only 1 of its best 2 combinations",
+        ),
+        (["seed=1,2", "sweep.best_of=brief", "sweep.sample=1", "sweep.name=brief"], "itself"),
+        (["seed=1,2", "sweep.best_of=unfinished", "sweep.sample=1"], "2 jobs of it have not ended"),
+    ],
+)
+def test_a_choice_that_another_sweep_cannot_make_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
+    shared = [*KARATE, "epochs=1", "tracking=none", "hydra/launcher=basic"]
+    sampled(capsys, tmp_path, [*shared, "seed=1,2", "sweep.name=brief"], "")
+    with monkeypatch.context() as patch:
+        patch.setattr(Supervisor, "_run", lambda *_: None)
+        main(["sweep", *shared, "epochs=2", "seed=1,2", "sweep.name=unfinished"])
+    capsys.readouterr()
+    assert main(["sweep", *shared, *words]) == 2
+    message = capsys.readouterr().err
+    assert sentence in message
+    assert message.count("\n") == 1
 
 
 def test_a_sweep_of_which_nothing_counts_any_more_begins_anew(

@@ -9,9 +9,8 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, RunFolder
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.display import show_results, show_status
-from lpgnn_cli.sweeps.jobs import read_table
+from lpgnn_cli.sweeps.jobs import read_table, sweep_folder
 from lpgnn_cli.sweeps.outcome import read_board, write_results
-from lpgnn_cli.sweeps.session import sweep_folder
 from lpgnn_cli.sweeps.submitted import in_queue, settle_lost
 
 

@@ -14,6 +14,7 @@ class SweepSettings:
     name: str | None = setting()
     metric: str = setting()
     sample: int | None = setting(low=1)
+    best_of: str | None = setting()
     dry_run: bool = setting()
     fail_fast: bool = setting()
     retries: int = setting(low=0)

@@ -42,6 +42,8 @@ class Board:
         self.outer_folds = 0
         # How many combinations there are where only a sample of them is trained, else 0.
         self.drawn_from = 0
+        # The sweep whose best ones they are, where they are not drawn at random.
+        self.best_of: str | None = None
         self.views: dict[str, View] = {}
         self._lock = threading.Lock()
 

@@ -177,8 +177,9 @@ def show_results(board: Board, axes: Sequence[str], console: Console, folder: Pa
         cells = [[str(v.job.number), v.job.title, one_line(v.reason)] for v in bad[:SHOWN_FAILURES]]
         _print_table(console, ["job", "settings", "reason"], cells)
     if board.drawn_from:
-        drawn = f"{len(board.candidates())} of {board.drawn_from} combinations"
-        write_plain(console, f"\nsample   {drawn}; a larger sweep.sample adds to them")
+        some = f"{len(board.candidates())} of {board.drawn_from} combinations"
+        which = f"the best of {board.best_of}" if board.best_of else "drawn at random"
+        write_plain(console, f"\nsample   {some}, {which}; a larger sweep.sample adds to them")
     write_plain(console, f"\nsweep    {folder}")
     best = board.best()
     if best is not None:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lpgnn_cli.atomic import write_atomically
+from lpgnn_cli.errors import UserError
 from lpgnn_cli.names import checked_name
 from lpgnn_cli.runfolder import (
     DIVERGED,
@@ -96,6 +97,12 @@ def asked(words: Iterable[str]) -> tuple[str, ...]:
 
 def jobs_root() -> Path:
     return runs_root() / "sweep" / "jobs"
+
+
+def sweep_folder(name: str) -> Path:
+    if name == "jobs":
+        raise UserError("sweep.name=jobs cannot name a folder: the jobs of all sweeps are there.")
+    return runs_root() / "sweep" / checked_name("sweep.name", name)
 
 
 def read_record(run: RunFolder) -> RunRecord | None:

@@ -40,6 +40,8 @@ def read_board(folder: Path) -> Board:
     board.add(read_table(folder))
     board.refresh()
     board.drawn_from = int(run.read_summary().get(COMBINATIONS, 0))
+    best_of = config.get("sweep.best_of", "null")
+    board.best_of = None if best_of == "null" else best_of
     if config.get("protocol.name") == NESTED:
         records = [v.job.run.read_record() for v in board.candidates() if v.state == FINISHED]
         board.outer_folds = len({unit.fold for record in records for unit in record.units})

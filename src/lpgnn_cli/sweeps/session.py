@@ -37,7 +37,6 @@ from lpgnn_cli.credentials import redact
 from lpgnn_cli.data.nested_splits import count_folds
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import count, duration
-from lpgnn_cli.names import checked_name
 from lpgnn_cli.reporting.text import write_plain
 from lpgnn_cli.runfolder import (
     FINISHED,
@@ -54,7 +53,7 @@ from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
 from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweeps.jobs import asked, read_record, read_table
+from lpgnn_cli.sweeps.jobs import asked, read_record, read_table, sweep_folder
 from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
 from lpgnn_cli.sweeps.objective import AUTO
 from lpgnn_cli.sweeps.outcome import write_results
@@ -134,11 +133,7 @@ class Session:
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             check_slots(master.hydra.launcher)
-            if settings.sample is not None and not is_grid(master):
-                raise UserError(
-                    "sweep.sample draws from a grid; a search draws values itself, as many as "
-                    "hydra.sweeper.n_trials says."
-                )
+            check_sample(settings, name, is_grid(master))
             if settings.detach:
                 check_detached(master, outer)
             function = JobFunction(
@@ -346,12 +341,6 @@ def default_name(base: DictConfig, axes: Sequence[str], words: Sequence[str]) ->
     return f"{stem[:60].strip('-')}-{digest}"
 
 
-def sweep_folder(name: str) -> Path:
-    if name == "jobs":
-        raise UserError("sweep.name=jobs cannot name a folder: the jobs of all sweeps are there.")
-    return runs_root() / "sweep" / checked_name("sweep.name", name)
-
-
 def open_record(folder: Path, name: str, words: Sequence[str]) -> RunRecord:
     """That of the earlier start, where there was one: in MLflow it is the same run."""
     record = read_record(RunFolder(folder)) or RunRecord(
@@ -390,6 +379,24 @@ def check_slots(launcher: DictConfig) -> None:
     if str(launcher._target_).endswith("WorkersLauncher"):
         workers, jobs = str(launcher.workers), int(launcher.jobs_per_device)
         plan_slots(SlotSettings(workers, launcher.devices, jobs))
+
+
+def check_sample(settings: SweepSettings, name: str, of_grid: bool) -> None:
+    """Some combinations alone can be trained where all are known."""
+    if settings.sample is not None and not of_grid:
+        raise UserError(
+            "sweep.sample draws from a grid; a search draws values itself, as many as "
+            "hydra.sweeper.n_trials says."
+        )
+    if settings.best_of is None:
+        return
+    if settings.sample is None:
+        raise UserError(
+            f"sweep.best_of={settings.best_of}: say by sweep.sample=N how many of its best "
+            "combinations are to be trained."
+        )
+    if settings.best_of == name:
+        raise UserError(f"sweep.best_of={name} is this sweep itself: name another one.")
 
 
 def check_detached(master: DictConfig, outer_folds: int) -> None:

@@ -8,14 +8,11 @@ believes the folders alone, so it serves every launcher, however that one ends.
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -44,10 +41,10 @@ from lpgnn_cli.sweeps.jobs import (
 from lpgnn_cli.sweeps.launchers import Launches, Submits, WatchesWorkers
 from lpgnn_cli.sweeps.nested import OuterFold, assessing_overrides
 from lpgnn_cli.sweeps.objective import search_value
+from lpgnn_cli.sweeps.sample import axis_values, sampled
 from lpgnn_cli.sweeps.submitted import in_queue, remember
 
 WAIT_SECONDS = 0.5
-T = TypeVar("T")
 
 
 class DryRun(Exception):
@@ -88,8 +85,9 @@ class Supervisor:
         """What Hydra's sweeper asks for; failed jobs return nothing, which no sweeper stops at."""
         self.launcher = launcher
         numbered = list(enumerate(job_overrides, first))
-        chosen = drawn(numbered, self.settings.sample)
+        chosen = sampled(numbered, self.settings, self.axes)
         self.board.drawn_from = len(numbered) if len(chosen) < len(numbered) else 0
+        self.board.best_of = self.settings.best_of
         jobs = [self._plan(number, o) for number, o in chosen]
         self._carry_out(jobs, launcher)
         return [self._answer(job) for job in jobs]
@@ -276,24 +274,9 @@ class Supervisor:
         return answer
 
 
-def drawn(items: Sequence[T], wanted: int | None) -> list[T]:
-    """So many of them in their order; a larger draw has those of a smaller one among its own."""
-    if wanted is None:
-        return list(items)
-    shuffled = random.Random(0).sample(range(len(items)), len(items))
-    return [items[i] for i in sorted(shuffled[:wanted])]
-
-
 def _claims_to_run(job: Job) -> bool:
     record = read_record(job.run)
     return record is not None and record.state == RUNNING
-
-
-def axis_values(overrides: Sequence[str], axes: Sequence[str]) -> dict[str, str]:
-    """The value that a job has on each axis."""
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    values = {o.key_or_group: o.get_value_element_as_str() for o in parsed}
-    return {axis: values[axis] for axis in axes if axis in values}
 
 
 def _first_line(error: Exception) -> str:
