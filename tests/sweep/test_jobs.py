@@ -283,14 +283,9 @@ def test_the_best_of_a_brief_sweep_are_trained_in_full(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LPGNN_RUNS", str(tmp_path))
-    words = [
-        *KARATE,
-        "tracking=none",
-        "hydra/launcher=basic",
-        "lr.theta=1e-1,1e-2,1e-9",
-        "seed=1,2",
-    ]
-    brief = ["epochs=3", "sweep.name=brief", "sweep.metric=train/loss"]
+    words = [*KARATE, "tracking=none", "hydra/launcher=basic"]
+    words += ["lr.theta=1e-1,1e-2,1e-9", "seed=1,2"]
+    brief = ["epochs=3", "sweep.name=brief"]
     (first,) = sampled(capsys, tmp_path, [*words, *brief], "")
     ranked = read_board(first.path).ranked()
     words += ["epochs=5", "sweep.best_of=brief", "sweep.name=full"]
@@ -311,11 +306,11 @@ def test_the_best_of_a_brief_sweep_are_trained_in_full(
         (["seed=1,2", "sweep.best_of=other", "sweep.sample=1"], "there is no such sweep"),
         (
             ["g=abs,lin", "sweep.best_of=brief", "sweep.sample=1"],
-            "has the axes seed, and this sweep g",
+            "the axes seed, and this sweep g",
         ),
         (
             ["seed=1,3", "sweep.best_of=brief", "sweep.sample=2"],
-            "only 1 of its best 2 combinations",
+            "only 1 of its best 2",
         ),
         (["seed=1,2", "sweep.best_of=brief", "sweep.sample=1", "sweep.name=brief"], "itself"),
         (["seed=1,2", "sweep.best_of=unfinished", "sweep.sample=1"], "2 jobs of it have not ended"),

@@ -48,7 +48,7 @@ class GridSweep(KeptSweep):
     persistent: float | None
     best: str
     seconds: float
-    # Whether those that were trained are the best of another sweep, and so tell nothing of the rest.
+    # Whether they are the best of another sweep, and so tell nothing of the rest.
     preselected: bool = False
 
     @property
