@@ -150,6 +150,20 @@ def test_the_fair_table_has_a_cell_for_each_model_and_dataset(
     assert "| fair\\_gin minus own | MUTAG | 10 | -10.0 |" in differences
 
 
+def test_gin_has_a_row_of_its_own_where_its_last_epoch_counts(
+    capsys: pytest.CaptureFixture[str], runs: Path
+) -> None:
+    write_fair(runs, "lp_single", TEN)
+    write_fair(runs, "gin", [0.7, 0.8] * 5)
+    write_fair(runs, "gin", [0.72, 0.82] * 5, "protocol.select=last", select="last", started=2.0)
+    text = report(capsys, "table=nested", "--runs", "--format", "markdown")
+    assert "| GIN | 75.0 ± 5.0 | not run |" in text
+    assert f"| {INDENT}last epoch | 77.0 ± 5.0 | not run |" in text
+    differences = text[text.index("Paired comparisons") :]
+    assert "| LP-GNN, K = 1 minus GIN | MUTAG | 10 | +10.0 |" in differences
+    assert "| LP-GNN, K = 1 minus GIN, last epoch | MUTAG | 10 | +8.0 |" in differences
+
+
 def test_what_the_loss_selected_gives_way_in_the_table_and_stays_in_the_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
 ) -> None:

@@ -12,23 +12,26 @@ import yaml
 from lpgnn_cli.config.compose import conf_dir
 from lpgnn_cli.data.catalogue import CATALOGUE
 from lpgnn_cli.formatting import count
-from lpgnn_cli.paper.nested import AUTO, LOSS, SELECT, NestedSweep
+from lpgnn_cli.paper.nested import AUTO, LAST, LOSS, SELECT, NestedSweep
 
 GRID = "experiment/fair/_grid.yaml"
 # How often each cell is measured: outer folds, and seeds of each.
 FOLDS, SEEDS = 10, 3
+# What tells the rows of one preset apart.
+CHANGES = ("variant=", f"{SELECT}{LAST}")
+UNCHANGED = ("variant=none",)
 # What a note says in words of its own.
-SAID_OTHERWISE = (f"{SELECT}{LOSS}", "protocol.folds=", "protocol.retrain=")
+SAID_OTHERWISE = (SELECT, "protocol.folds=", "protocol.retrain=")
 
 
 @dataclass(frozen=True)
 class Model:
-    """A row: a preset in `experiment/fair`, and a variant of it."""
+    """A row: a preset in `experiment/fair`, and what is changed in it."""
 
     title: str
     words: tuple[str, ...]
-    # The one that this is a control of: the same with one thing switched off.
-    control_of: str = ""
+    # The one that this is a variation of, and stands below.
+    variation_of: str = ""
 
     def command(self, dataset: str) -> list[str]:
         """The words after `lpgnn sweep` that measure it on a dataset."""
@@ -39,8 +42,8 @@ class Model:
 
 def _with_controls(title: str, experiment: str) -> Iterator[Model]:
     yield Model(title, (experiment,))
-    yield Model("states frozen", (experiment, "variant=control"), control_of=title)
-    yield Model("no adjoint", (experiment, "variant=no_adjoint"), control_of=title)
+    yield Model("states frozen", (experiment, "variant=control"), variation_of=title)
+    yield Model("no adjoint", (experiment, "variant=no_adjoint"), variation_of=title)
 
 
 OURS = (
@@ -50,6 +53,8 @@ OURS = (
 RIVALS = (
     Model("GNN*", ("gnn",)),
     Model("GIN", ("gin",)),
+    # As LP-GNN is trained, on all graphs of the other folds.
+    Model("last epoch", ("gin", f"{SELECT}{LAST}"), variation_of="GIN"),
     Model("GCN", ("gcn",)),
     Model("GraphSAGE", ("sage",)),
     Model("no structure", ("mlp",)),
@@ -107,12 +112,12 @@ def fair_cells(sweeps: Iterable[NestedSweep]) -> dict[tuple[Model, str], FairCel
 def place_of(sweep: NestedSweep) -> tuple[Model, str] | None:
     """The cell that a sweep is of; None where it is of none."""
     words = words_of(sweep)
-    variants = [word for word in words if word.startswith("variant=") and word != "variant=none"]
+    changes = [word for word in words if word.startswith(CHANGES) and word not in UNCHANGED]
     for dataset in DATASETS:
         if sweep.dataset == CATALOGUE[dataset].tu_name:
             for model in MODELS:
-                experiment, *variant = model.words
-                if f"experiment=fair/{experiment}" in words and variants == variant:
+                experiment, *change = model.words
+                if f"experiment=fair/{experiment}" in words and changes == change:
                     return model, dataset
     return None
 

@@ -27,7 +27,7 @@ KEPT = "nested.jsonl"
 # What a sweep is read from.
 FILES = ("config.yaml", "run.json", "summary.json", FILE)
 TEST, INNER, PERSISTENT = "test_", "inner_validation_", "persistent_"
-SELECT, AUTO, LOSS = "protocol.select=", "auto", "loss"
+SELECT, AUTO, LOSS, LAST = "protocol.select=", "auto", "loss", "last"
 
 
 @dataclass(frozen=True)

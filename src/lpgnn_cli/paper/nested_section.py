@@ -33,7 +33,8 @@ INTRO = [
     "combinations by its own inner validation part, and its choice is trained again and scored on "
     "its test part, from zero. Mean ± population standard deviation over the outer folds.",
     "Where the last epoch counts, as it does for LP-GNN and GNN*, the choice is trained on all the "
-    "other graphs; rivals, whose epoch a validation part selects, on nine tenths of them.",
+    "other graphs; rivals, whose epoch a validation part selects, on nine tenths of them. GIN has "
+    "a row of its own in which its last epoch counts, too: both learn from the same graphs there.",
     "Differences are paired by outer fold, between sweeps on the same graphs and folds.",
 ]
 BY_LOSS = "°"
@@ -98,7 +99,7 @@ def _matrix(cells: Cells, marks: dict[str, str]) -> Grid:
     """Models by datasets."""
     rows = [
         [
-            f"{INDENT}{model.title}" if model.control_of else model.title,
+            f"{INDENT}{model.title}" if model.variation_of else model.title,
             *[_cell_text(cells.get((model, dataset)), marks) for dataset in DATASETS],
         ]
         for model in MODELS
@@ -194,8 +195,8 @@ def _tested(sweeps: Sequence[NestedSweep], cells: Cells) -> Iterator[tuple[_Pair
 def _fair_pairs(cells: Cells) -> Iterator[_Pair]:
     """LP-GNN minus each rival and minus its controls, dataset by dataset."""
     for dataset, name in DATASETS.items():
-        for model in (model for model in OURS if not model.control_of):
-            controls = [other for other in OURS if other.control_of == model.title]
+        for model in (model for model in OURS if not model.variation_of):
+            controls = [other for other in OURS if other.variation_of == model.title]
             for other in (*RIVALS, *controls):
                 one, against = cells.get((model, dataset)), cells.get((other, dataset))
                 if one and against:
@@ -203,7 +204,9 @@ def _fair_pairs(cells: Cells) -> Iterator[_Pair]:
 
 
 def _title(cell: FairCell) -> str:
-    return cell.model.title + (BY_LOSS if cell.by_loss else "")
+    model = cell.model
+    whole = f"{model.variation_of}, {model.title}" if model in RIVALS and model.variation_of else ""
+    return (whole or model.title) + (BY_LOSS if cell.by_loss else "")
 
 
 def _other_pairs(sweeps: Sequence[NestedSweep], cells: Cells) -> Iterator[_Pair]:
