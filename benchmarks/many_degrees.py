@@ -2,7 +2,7 @@
 
 `python benchmarks/many_degrees.py FOLDER` writes FOLDER/CLIQUES.zip: 900 collaborations around one
 person, whose three classes differ in how many cliques there are and how large they are. What serves
-as features there is in docs/method.md, from
+as features there is in docs/choices.md, from
 
     lpgnn train dataset=tu dataset.name=CLIQUES dataset.path=FOLDER/CLIQUES.zip protocol.folds=5 \
       dataset.features=degree
