@@ -37,9 +37,9 @@ CASES = {
     "GIN, batches of 32": ["propagation=layers", "aggregator=gin"],
 }
 NOTE = """\
-CPU milliseconds per epoch and fold, one thread: one copy of a dataset, and several as one union with
-one set of weights, whose batches are as much larger; the median of turns. Folds stacked as one
-union would have weights of their own, so the ratio is the most that stacking could gain in training."""
+CPU milliseconds per epoch and fold, one thread: one copy of a dataset, and several as one union
+with one set of weights, whose batches are as much larger; the median of turns. Folds stacked as
+one union would have weights of their own, so the ratio is the most that training could gain."""
 
 
 def main() -> None:
