@@ -162,6 +162,7 @@ class UnitResult:
     selected_epoch: int
     rule: Rule
     metrics: dict[str, float]
+    # Of computing, in all epochs: on one thread of a CPU, the processor's.
     seconds: float
     reason: str = ""
     # The scored part with the weights of that epoch, by name of the metric: in the test phase from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from lpgnn_cli.data.batch import GraphBatch, TargetLevel
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.propagation.lagrangian import Lagrangian
 from lpgnn_cli.training import execute
-from lpgnn_cli.training.device import autocast, check_precision, resolve_device
+from lpgnn_cli.training.device import autocast, check_precision, computing_clock, resolve_device
 from lpgnn_cli.training.execute import plan_workers
 from lpgnn_cli.training.fit import UnitFit
 from lpgnn_cli.training.parts import place
@@ -203,3 +204,12 @@ def test_no_path_assumes_a_cpu(
     learnt = [p for p in learner.network.parameters() if p.requires_grad]
     assert all(p.is_meta and p.grad is not None for p in learnt)
     learner.propagation.load_state_dict(learner.propagation.state_dict())
+
+
+def test_other_work_does_not_count_as_computing_on_one_thread() -> None:
+    processor = computing_clock(torch.device("cpu"), threads=1)
+    wall = computing_clock(torch.device("cpu"), threads=2)
+    before = processor(), wall()
+    time.sleep(0.2)
+    assert processor() - before[0] < 0.1
+    assert wall() - before[1] >= 0.2

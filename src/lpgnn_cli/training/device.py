@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import torch
@@ -38,6 +40,12 @@ def check_precision(config: TrainConfig, device: torch.device) -> None:
         raise UserError(f"precision=bf16 needs a CUDA device, not {device}; use precision=float32.")
     if config.precision == "float64" and device.type == "mps":
         raise UserError("precision=float64 is not offered by Metal; use precision=float32.")
+
+
+def computing_clock(device: torch.device, threads: int) -> Callable[[], float]:
+    """Seconds of computing: on one thread those of the processor, which do not grow when other work
+    shares it; elsewhere they would not be told from waiting, and those of the wall are taken."""
+    return time.process_time if device.type == "cpu" and threads == 1 else time.perf_counter
 
 
 def autocast(config: TrainConfig, device: torch.device) -> AbstractContextManager[object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from lpgnn_cli.runfolder import (
 from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
 from lpgnn_cli.training.closing import close_unit
 from lpgnn_cli.training.counting import TransitionCounter
-from lpgnn_cli.training.device import autocast
+from lpgnn_cli.training.device import autocast, computing_clock
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
@@ -98,6 +97,7 @@ class UnitFit:
         self.folder = self.run.make_unit(task.unit.name)
         self.device = torch.device(task.device)
         torch.set_num_threads(task.threads)
+        self.clock = computing_clock(self.device, task.threads)
         torch.backends.cuda.matmul.allow_tf32 = self.config.tf32
         self.scaler: FeatureScaler = fit_scaler(self.config, task.dataset, task.split)
         self.parts = make_parts(self.config, task.dataset, task.split, self.scaler, self.device)
@@ -219,7 +219,7 @@ class UnitFit:
         return MetricsWriter(self.folder / "metrics.csv", keep_epochs=done), history
 
     def _epoch(self, epoch: int) -> dict[str, float]:
-        started = time.perf_counter()
+        started = self.clock()
         self.rows.moved_on()
         schedule = learning_rate_scale(self.config.optim, epoch, self.epochs)
         self.propagation.scale_lr(schedule * self.progress.lr_scale)
@@ -253,7 +253,7 @@ class UnitFit:
         progress = self.progress
         progress.epoch = epoch
         progress.metrics = metrics
-        progress.seconds += time.perf_counter() - started
+        progress.seconds += self.clock() - started
         if evaluated:
             self._keep(epoch, metrics)
         self.snapshots.take(epoch)
