@@ -315,9 +315,12 @@ def test_graphs_are_encoded_as_in_training(runs: Path) -> None:
     assert found == [int(p > 0.5) for p in mean]
 
 
-def test_graphs_without_features(runs: Path) -> None:
+@pytest.mark.parametrize("left_out", [False, True])
+def test_graphs_without_features(left_out: bool, runs: Path) -> None:
     """Rows of no columns take no bytes in a file, and there are as many as there are nodes."""
     bare = {**rings(40), "features": np.zeros((rings(40)["graph_ptr"][-1], 0), np.float32)}
+    if left_out:
+        bare = without(bare, "features")
     np.savez("bare.npz", **in_order(bare), arc_labels=np.zeros((len(bare["source"]), 0)))
     run = train(runs, *GRAPHS, "dataset.path=bare.npz")
     for nodes in (10, 100_000):

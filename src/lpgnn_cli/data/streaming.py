@@ -86,7 +86,8 @@ class _Source(ABC):
 class _Npz(_Source):
     """As `datasets.graphs` describes it."""
 
-    REQUIRED = ("features", "source", "target", "graph_ptr")
+    REQUIRED = ("source", "target", "graph_ptr")
+    OPTIONAL = ("features", "arc_labels")
 
     def __init__(self, config: GraphsConfig, vocabulary: Vocabulary) -> None:
         self.config, self.vocabulary = config, vocabulary
@@ -98,7 +99,7 @@ class _Npz(_Source):
             missing = [name for name in self.REQUIRED if name not in arrays]
             if missing:
                 raise UserError(f"{self.path} lacks the arrays {', '.join(missing)}.")
-            wanted = {n: arrays[n] for n in (*self.REQUIRED, "arc_labels") if n in arrays}
+            wanted = {n: arrays[n] for n in (*self.REQUIRED, *self.OPTIONAL) if n in arrays}
             rows = {name: found for name, found in wanted.items() if found is not None}
             if len(rows) < len(wanted) or not all(map(_is_vector, _structure(rows))):
                 yield None
@@ -106,13 +107,12 @@ class _Npz(_Source):
             yield Reading(
                 sizes=Rows(self._sizes(rows["graph_ptr"]), np.zeros(0, np.int64)),
                 arcs=Rows(_pairs(rows["source"], rows["target"]), np.zeros((0, 2), np.int64)),
-                of_nodes={} if structure else {f"{self.path}: features": rows["features"]},
-                of_arcs={
-                    f"{self.path}: {name}": rows[name]
-                    for name in ("arc_labels",)
-                    if name in rows and not structure
-                },
+                of_nodes={} if structure else self._of("features", rows),
+                of_arcs={} if structure else self._of("arc_labels", rows),
             )
+
+    def _of(self, name: str, rows: dict[str, Rows]) -> dict[str, Rows]:
+        return {f"{self.path}: {name}": rows[name]} if name in rows else {}
 
     def _sizes(self, graph_ptr: Rows) -> Iterator[Table]:
         before = graph_ptr.take(1).astype(np.int64)
@@ -126,7 +126,8 @@ class _Npz(_Source):
             yield sizes
 
     def dataset(self, piece: Piece) -> Dataset:
-        (features,) = piece.of_nodes.values()
+        nodes = int(piece.graph_ptr[-1])
+        features = next(iter(piece.of_nodes.values()), np.zeros((nodes, 0), np.float32))
         labels = next(iter(piece.of_arcs.values()), np.zeros((len(piece.source), 0), np.float32))
         try:
             batch = GraphBatch.from_arcs(

@@ -1,10 +1,10 @@
 """Graphs in a file of plain arrays: what Python hands over, and what anyone can write with numpy.
 
-features        (N, F)        one row of numbers per node
 source, target  (A,)          arc a goes from node source[a] to node target[a]
 graph_ptr       (G + 1,)      graph g has the nodes graph_ptr[g] to graph_ptr[g + 1] - 1
 targets         (G,) or (N,)  one class per graph or per node, from 0; or numbers; or rows of
                               them; or rows of 0 and 1, several labels each
+features        (N, F)        optional: one row of numbers per node
 arc_labels      (A, D)        optional: one row of numbers per arc
 num_classes     ()            optional: the largest class plus 1
 target_level    ()            optional: graph or node, where the number of targets leaves it open
@@ -41,7 +41,7 @@ from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
 
 TARGETS = "targets"
-REQUIRED = ("features", "source", "target", "graph_ptr", TARGETS)
+REQUIRED = ("source", "target", "graph_ptr", TARGETS)
 # The columns that the graphs bring along, rather than some that are made of their structure.
 OWN = "auto"
 
@@ -169,8 +169,12 @@ def _batch(arrays: Arrays) -> GraphBatch:
     known = TARGETS in arrays
     source = _integers(arrays, "source")
     labels = arrays.get("arc_labels")
+    nodes = int(graph_ptr[-1])
+    if nodes < 0:
+        raise ValueError(f"graph_ptr ends with {nodes}: no graph can have {nodes} nodes")
+    features = arrays.get("features", np.zeros((nodes, 0), np.float32))
     return GraphBatch.from_arcs(
-        features=torch.from_numpy(as_matrix(arrays["features"], "features")),
+        features=torch.from_numpy(as_matrix(features, "features")),
         source=source,
         target=_integers(arrays, "target"),
         arc_labels=None if labels is None else torch.from_numpy(as_matrix(labels, "arc_labels")),
