@@ -66,6 +66,22 @@ def test_what_was_recorded_is_found_again(runs: Path, case: str) -> None:
             assert there == {k.removeprefix("test/"): v for k, v in logged if "test/" in k}
 
 
+@pytest.mark.parametrize("case", ["layers", "validation"])
+def test_items_are_counted_in_the_dataset(runs: Path, case: str) -> None:
+    """Not in the part: a row is found again in the data, and in what `lpgnn predict` writes."""
+    trained = train(runs, *CASES[case])
+    config = compose("train", [*SOBER, *SMALL, *CASES[case]])
+    targets = load_dataset(config.dataset, None, config.seed).batch.targets.tolist()
+    for run in (trained, evaluate(runs, f"run={trained.path}")):
+        items = []
+        for unit in trained.read_record().units:
+            rows = predictions(run, unit.name)
+            items += [int(row["item"]) for row in rows]
+            assert [targets[int(row["item"])] for row in rows] == [int(r["target"]) for r in rows]
+        assert len(set(items)) == len(items)
+        assert max(items) > len(items) // len(trained.read_record().units)
+
+
 def test_the_table_of_runs_has_its_accuracy(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained = train(runs, *CASES["layers"])
     evaluate(runs, f"run={trained.path}")
