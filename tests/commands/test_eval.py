@@ -6,7 +6,9 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -108,6 +110,25 @@ def test_the_checkpoint_alone_is_enough(runs: Path, tmp_path: Path) -> None:
 def mutag() -> Dataset:
     config = compose("train", ["dataset=mutag"])
     return load_dataset(config.dataset, None, 0)
+
+
+def test_numbers_are_not_asked_of_a_network_for_classes(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rather than counted as one class."""
+    arrays: dict[str, Any] = {
+        "features": np.eye(4)[[0, 1, 2, 3] * 4],
+        "source": np.arange(16),
+        "target": np.arange(16),
+        "graph_ptr": np.arange(0, 17, 4),
+    }
+    np.savez(tmp_path / "classes.npz", **arrays, targets=np.array([0, 1, 0, 1]))
+    np.savez(tmp_path / "numbers.npz", **arrays, targets=np.array([0.5, 1, 0, 1]))
+    trained = train(runs, "dataset=graphs", "dataset.path=classes.npz", "protocol.folds=2")
+    words = ["dataset=graphs", "dataset.path=numbers.npz"]
+    assert main(["eval", *SOBER, f"run={trained.path}", *words]) == 2
+    said = "have numbers for targets, and the network was trained with classes."
+    assert said in capsys.readouterr().err
 
 
 def write_tu(folder: Path, dataset: Dataset, graphs: list[int], classes: list[int]) -> Path:

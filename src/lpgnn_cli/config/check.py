@@ -146,7 +146,6 @@ def _heads(config: TrainConfig) -> Iterator[str]:
 def _node_batches(config: TrainConfig) -> Iterator[str]:
     if config.optim.batch_nodes is None:
         return
-    yield from config.propagation.against_node_batches()
     if config.optim.batch_graphs is not None:
         yield "optim.batch_nodes and optim.batch_graphs exclude each other: set one of them."
     if not config.protocol.of_nodes:
@@ -154,6 +153,7 @@ def _node_batches(config: TrainConfig) -> Iterator[str]:
             f"optim.batch_nodes is for nodes of one graph, which protocol={config.protocol.name} "
             "does not divide: take protocol=masks or transductive, or optim.batch_graphs."
         )
+    yield from config.propagation.against_node_batches()
     if config.readout.neighbours and config.readout.source == "transition":
         yield (
             "optim.batch_nodes with readout.neighbours would need the neighbours of neighbours to "

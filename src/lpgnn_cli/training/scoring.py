@@ -157,12 +157,12 @@ class TrainedUnit:
         sentence."""
         found, own = DataShape.of(dataset.batch), self.config.dataset.positional
         for mine, theirs, word in (
+            (self.shape.target_level, found.target_level, "targets"),
+            (self.shape.task, found.task, "for targets"),
             (self.shape.features - own, found.features - dataset.positional, "node features"),
             (own, dataset.positional, "Laplacian eigenvectors"),
             (self.shape.arc_features, found.arc_features, "arc features"),
-            (self.shape.classes, found.classes, "classes"),
-            (self.shape.target_level, found.target_level, "targets"),
-            (self.shape.task, found.task, "targets"),
+            (self.shape.classes, found.classes, self.shape.task),
         ):
             if mine != theirs:
                 raise UserError(
