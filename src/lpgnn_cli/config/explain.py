@@ -116,6 +116,9 @@ def explain(
         sentence = _unknown_key(loader, config_name, parsed)
         if sentence:
             return sentence
+    unfit = _unfit_file(error)
+    if unfit:
+        return unfit
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException):
         return _wrong_value(cause)
@@ -134,6 +137,19 @@ def _dependent_recipe(error: Exception, overrides: Sequence[str]) -> str:
         f"dataset={dataset} brings it along, and takes a file of your own where it has a "
         "dataset.path."
     )
+
+
+def _unfit_file(error: Exception) -> str:
+    """A sentence about a file, most likely one of the user's own, whose content does not fit."""
+    found = re.match(r"In '(.+)': \w+ raised while composing config:\n(.+)", str(error))
+    if found is None:
+        return ""
+    file, reason = found.groups()
+    if unknown := re.match(r"Key '(.+)' not in", reason):
+        if unknown[1] == file.partition("/")[0]:
+            return f"{file}.yaml belongs to the whole config: begin it with `# @package _global_`."
+        return f"{file}.yaml sets {unknown[1]}, which is no setting there."
+    return f"{file}.yaml cannot be used: {reason}."
 
 
 def _wrong_value(error: OmegaConfBaseException) -> str:
