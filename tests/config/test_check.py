@@ -111,8 +111,10 @@ def test_devices(config: TrainConfig) -> None:
     [
         (
             ["aggregator=gin", "aggregator.name=gat"],
-            r"aggregator\.name must be gin, not gat",
+            r"aggregator\.name follows from aggregator: write aggregator=gat\.",
         ),
+        (["protocol.name=nested"], "write protocol=nested"),
+        (["optim.name=sgd"], "write optim=sgd"),
         (["dataset=clique", "dataset.subgraph_nodes=9"], r"must be at most dataset\.nodes \(7\)"),
         (
             ["protocol=holdout", "protocol.validation=0.6", "protocol.test=0.4"],

@@ -48,12 +48,20 @@ def options(loader: ConfigLoader, group: str) -> list[str]:
 
 
 def check_groups(loader: ConfigLoader, overrides: Sequence[Override]) -> None:
-    """Hydra passes over a misspelt option of an optional group; this does not."""
+    """Hydra passes over a misspelt option of an optional group, and over a name that is set by
+    hand, which chooses nothing; this does not."""
     known = groups(loader)
     for override in overrides:
         group = override.key_or_group
         if not group:
             raise UserError(f"{override.input_line} has no key: write key=value.")
+        named, _, leaf = group.rpartition(".")
+        by_hand = leaf == "name" and not override.is_delete()
+        if by_hand and named in known and named != "dataset":
+            raise UserError(
+                f"{group} follows from {named}: write "
+                f"{named}={override.get_value_element_as_str()}."
+            )
         if override.is_delete() or group not in known:
             continue
         available = options(loader, group)
