@@ -100,7 +100,9 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
 
 def _state_sizes(config: TrainConfig) -> Iterator[str]:
     sizes, layers = len(config.state), config.layers
-    if layers is None and sizes > 1:
+    if not sizes:
+        yield "state has no entries: give one size for all layers, or one for each of them."
+    elif layers is None and sizes > 1:
         yield f"state has {sizes} entries, but layers=null leaves K open: say layers={sizes}."
     elif sizes not in (1, layers):
         wanted = "one state size" if layers == 1 else f"one state size or {layers} of them"
