@@ -159,6 +159,34 @@ def test_a_folder_of_ones_own_options(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "Did you mean narrow?" in err
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"# @package _global_\nepochs: [3", "experiment/own.yaml cannot be read: while parsing"),
+        (b"\xff", "experiment/own.yaml cannot be read: 'utf-8' codec can't decode"),
+        (b"epochs: 3", "experiment/own.yaml belongs to the whole config: begin it with"),
+        (
+            b"# @package _global_\nepoch: 3",
+            "experiment/own.yaml sets epoch, which is no setting there.",
+        ),
+        (
+            b"# @package _global_\nepochs: many",
+            "experiment/own.yaml cannot be used: Value 'many' of type 'str' could not be",
+        ),
+    ],
+)
+def test_a_file_of_ones_own_that_cannot_be_used(
+    content: bytes, sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "own.yaml").write_bytes(content)
+    words = ["--config-dir", str(tmp_path), "experiment=own"]
+    for argv in (["train", *words], ["sweep", *words, "seed=1,2"]):
+        code, out, err = run(argv, capsys)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"lpgnn: {sentence}")
+
+
 class FakeTrain:
     """Stands in for a command's module, and keeps what it was run with."""
 

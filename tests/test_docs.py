@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from lpgnn_cli.config.compose import load, make_loader, without_hydra
 from lpgnn_cli.version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +40,22 @@ def test_links_lead_somewhere(page: Path) -> None:
 def headings(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_a_dataset_of_ones_own_is_trained_as_its_kind(tmp_path: Path) -> None:
+    page = (DOCS / "data.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", page, re.DOTALL))
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    composed = [
+        without_hydra(load(make_loader(folder), "train", words))
+        for folder, words in (
+            (str(tmp_path), ["dataset=beads"]),
+            (None, ["dataset=graphs", "dataset.path=necklaces.npz"]),
+        )
+    ]
+    assert composed[0] == composed[1]
 
 
 def test_the_index_has_every_page() -> None:

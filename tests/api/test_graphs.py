@@ -135,7 +135,8 @@ def test_features_of_the_structure(small: dict[str, Any], make_graphs: MakeGraph
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"targets": None}, "lacks the arrays targets"),
+        ({"targets": None}, "lacks the array targets: only `lpgnn predict` reads"),
+        ({"source": None, "targets": None}, "lacks the arrays source, targets.$"),
         ({"features": None, "graph_ptr": np.array([-7, -5])}, "no graph can have -5 nodes"),
         ({"source": np.arange(24) + 20}, "arcs must join nodes 0 to N - 1"),
         ({"target": np.arange(24.0)}, "target must be a vector of whole numbers"),

@@ -110,6 +110,7 @@ def test_the_record_has_the_command_that_does_the_same(small: dict[str, Any]) ->
         {"dataset": "karate", "protocol": "kfold"},
         {"resume": "nowhere"},
         {"resume": "nowhere", "seed": 3},
+        {"dataset": "mutag", "g": "lin_eps", "variant": "oneshot"},
         {"dataset": "graphs"},
         {"dataset": "graphs", "dataset.path": "nowhere.npz"},
     ],

@@ -6,7 +6,9 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -66,6 +68,22 @@ def test_what_was_recorded_is_found_again(runs: Path, case: str) -> None:
             assert there == {k.removeprefix("test/"): v for k, v in logged if "test/" in k}
 
 
+@pytest.mark.parametrize("case", ["layers", "validation"])
+def test_items_are_counted_in_the_dataset(runs: Path, case: str) -> None:
+    """Not in the part: a row is found again in the data, and in what `lpgnn predict` writes."""
+    trained = train(runs, *CASES[case])
+    config = compose("train", [*SOBER, *SMALL, *CASES[case]])
+    targets = load_dataset(config.dataset, None, config.seed).batch.targets.tolist()
+    for run in (trained, evaluate(runs, f"run={trained.path}")):
+        items = []
+        for unit in trained.read_record().units:
+            rows = predictions(run, unit.name)
+            items += [int(row["item"]) for row in rows]
+            assert [targets[int(row["item"])] for row in rows] == [int(r["target"]) for r in rows]
+        assert len(set(items)) == len(items)
+        assert max(items) > len(items) // len(trained.read_record().units)
+
+
 def test_the_table_of_runs_has_its_accuracy(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained = train(runs, *CASES["layers"])
     evaluate(runs, f"run={trained.path}")
@@ -92,6 +110,25 @@ def test_the_checkpoint_alone_is_enough(runs: Path, tmp_path: Path) -> None:
 def mutag() -> Dataset:
     config = compose("train", ["dataset=mutag"])
     return load_dataset(config.dataset, None, 0)
+
+
+def test_numbers_are_not_asked_of_a_network_for_classes(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rather than counted as one class."""
+    arrays: dict[str, Any] = {
+        "features": np.eye(4)[[0, 1, 2, 3] * 4],
+        "source": np.arange(16),
+        "target": np.arange(16),
+        "graph_ptr": np.arange(0, 17, 4),
+    }
+    np.savez(tmp_path / "classes.npz", **arrays, targets=np.array([0, 1, 0, 1]))
+    np.savez(tmp_path / "numbers.npz", **arrays, targets=np.array([0.5, 1, 0, 1]))
+    trained = train(runs, "dataset=graphs", "dataset.path=classes.npz", "protocol.folds=2")
+    words = ["dataset=graphs", "dataset.path=numbers.npz"]
+    assert main(["eval", *SOBER, f"run={trained.path}", *words]) == 2
+    said = "have numbers for targets, and the network was trained with classes."
+    assert said in capsys.readouterr().err
 
 
 def write_tu(folder: Path, dataset: Dataset, graphs: list[int], classes: list[int]) -> Path:

@@ -371,7 +371,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
         (*new, "dataset.path=no.jsonl"): "there is no such file",
         (f"run={trained}",): "the graphs are missing: add dataset=graphs",
         (*new, "dataset.path=wide.npz"): "have 5 node features, and the network was trained with 2",
-        (*new, "dataset.path=torn.npz"): "lacks the arrays source",
+        (*new, "dataset.path=torn.npz"): "lacks the array source",
         (*new, "dataset.path=no.npz"): "there is no such file",
         (*new, "output=x.txt"): "end it in .csv, .json or .npz, or set format",
         (*new, "output=-", "format=npz"): "arrays cannot be printed",

@@ -88,8 +88,9 @@ def test_state_sizes_agree_with_layers(config: TrainConfig) -> None:
         check(replace(config, layers=3, state=[4, 2]))
     with pytest.raises(UserError, match=r"layers=1 needs one state size\."):
         check(replace(config, layers=1, state=[4, 2]))
-    with pytest.raises(UserError, match=r"state has 0 entries"):
-        check(replace(config, state=[]))
+    for layers in (1, None):
+        with pytest.raises(UserError, match=r"state has no entries: give one size for all layers"):
+            check(replace(config, layers=layers, state=[]))
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "all", "2.5"])
@@ -111,8 +112,10 @@ def test_devices(config: TrainConfig) -> None:
     [
         (
             ["aggregator=gin", "aggregator.name=gat"],
-            r"aggregator\.name must be gin, not gat",
+            r"aggregator\.name follows from aggregator: write aggregator=gat\.",
         ),
+        (["protocol.name=nested"], "write protocol=nested"),
+        (["optim.name=sgd"], "write optim=sgd"),
         (["dataset=clique", "dataset.subgraph_nodes=9"], r"must be at most dataset\.nodes \(7\)"),
         (
             ["protocol=holdout", "protocol.validation=0.6", "protocol.test=0.4"],

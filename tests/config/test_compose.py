@@ -103,6 +103,14 @@ def test_a_g_without_a_part_in_the_update_rule_is_refused(words: list[str], mult
         check_overrides(LOADER, "train", asked, multirun)
 
 
+@pytest.mark.parametrize("multirun", [False, True])
+def test_a_number_of_folds_is_refused_where_a_file_brings_its_own(multirun: bool) -> None:
+    words = ["protocol=nested", "protocol.splits=fair"]
+    check_overrides(LOADER, "train", words, multirun)
+    with pytest.raises(UserError, match=r"protocol\.folds=3 has no part where protocol\.splits="):
+        check_overrides(LOADER, "train", [*words, "protocol.folds=3"], multirun)
+
+
 @pytest.mark.parametrize(
     "words", [["g=lin"], ["g=auto"], ["g=abs", "variant=control"], ["variant=no_adjoint"]]
 )

@@ -99,6 +99,10 @@ def test_graphs_with_a_mistake_are_refused_in_a_sentence(pyg: Any) -> None:
     ):
         with pytest.raises(UserError, match=sentence):
             from_pyg([graph(), graph(**other)])
+    with pytest.raises(UserError, match=r"not HeteroData\.$"):
+        from_pyg(pyg.data.HeteroData(node={"x": torch.zeros(2, 1)}))
+    with pytest.raises(UserError, match="has adj_t and no edge_index"):
+        from_pyg(graph(edge_index=None, adj_t=torch.eye(2).to_sparse()))
     with pytest.raises(UserError, match="features must be finite"):
         from_pyg(graph(x=torch.full((2, 1), torch.nan)))
     masks = {f"{part}_mask": torch.tensor([True]) for part in ("train", "val", "test")}

@@ -176,6 +176,7 @@ def test_few_nodes_supervised(dataset_config: Configs) -> None:
     [
         (kfold(5), [0] * 4 + [1] * 9, "only 4 members of class 0, fewer than the 5"),
         (holdout(), [0, 0, 1, 1, 1], "only 2 members of class 0, fewer than the 3"),
+        (holdout(), [0, 1, 1, 1], "only 1 member of class 0, fewer than the 3"),
         (transductive(1), [0, 0, 1, 1], "has classes of graphs, not of nodes"),
         (holdout(validation=0.5, test=0.5), [0] * 5 + [1] * 5, "leave nothing to train on"),
     ],
@@ -183,6 +184,13 @@ def test_few_nodes_supervised(dataset_config: Configs) -> None:
 def test_splits_that_cannot_be_made(protocol: Any, targets: list[int], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         make_splits(protocol, graphs_of(targets), 0)
+
+
+def test_numbers_of_graphs_are_not_called_classes() -> None:
+    dataset = graphs_of([0, 1])
+    numbers = dataset.batch.with_targets(torch.tensor([[0.5], [1.5]]), "graph", 1)
+    with pytest.raises(UserError, match="has numbers of graphs, not of nodes"):
+        make_splits(transductive(None), dataclasses.replace(dataset, batch=numbers), 0)
 
 
 def test_one_graph_cannot_be_folded(dataset_config: Configs) -> None:

@@ -38,6 +38,7 @@ def test_the_kind_follows_from_the_array(values: Any, task: str, columns: int) -
         (np.array(["a"]), "must be numbers"),
         (np.array([[0, 3]]), "must be classes, rows of 0 and 1, or numbers with a point"),
         (np.array([0.5, np.inf]), "no finite number"),
+        (np.array([[0], [2]]), r"classes a vector: y\.reshape\(-1\)"),
         (np.zeros((0,)), "per item"),
         (np.zeros((2, 2, 2)), "per item"),
     ],

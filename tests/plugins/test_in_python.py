@@ -63,7 +63,7 @@ def test_values_ranges_and_settings_without_a_default() -> None:
     for words, sentence in {
         ("g=power",): "g.unset has no value yet: add g.unset=...",
         ("g=power", "g.unset=1", "g.power=0"): "g.power must be at least 1, not 0.",
-        ("g=power", "g.unset=1", "g.name=abs"): "g.name must be power, not abs.",
+        ("g=power", "g.unset=1", "g.name=abs"): "g.name follows from g: write g=abs.",
     }.items():
         with pytest.raises(UserError) as raised:
             compose("train", words)

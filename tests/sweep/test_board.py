@@ -9,6 +9,7 @@ from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.sweeps.board import Board, View
 from lpgnn_cli.sweeps.jobs import Job
 from lpgnn_cli.sweeps.leaderboard import effects, header_of
+from lpgnn_cli.sweeps.objective import AUTO
 
 
 def board_of(metric: str, values: dict[str, float]) -> Board:
@@ -38,6 +39,17 @@ def test_the_best_comes_first_and_what_has_no_value_last(
     assert best is not None
     assert board.text(board.value(best)) == text
     assert {e.value: e.best for e in effects(board, ["g"])}["abs"] == best_abs
+
+
+def test_jobs_that_are_judged_by_another_metric_are_not_compared() -> None:
+    """A mean absolute error of 2 is no accuracy of 200 %."""
+    board = board_of("honest/accuracy_mean", {"abs": 0.3})
+    board.metric = AUTO
+    stored: dict[str, float | str] = {"honest/mae_mean": 2.0}
+    other = View(Job(1, "1", (), {"g": "lin"}), FINISHED, summary=RunSummary.from_dict(stored))
+    board.views["1"] = other
+    assert [view.job.number for view in board.ranked()] == [0, 1]
+    assert board.text(board.value(other)) == "-"
 
 
 def test_a_metric_without_a_column_of_its_own_gets_one() -> None:

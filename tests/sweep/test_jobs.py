@@ -296,7 +296,8 @@ def test_the_best_of_a_brief_sweep_are_trained_in_full(
     assert all("epochs=5" in job.overrides for job in jobs)
     assert main(["status", "full"]) == 0
     assert "2 of 6 combinations, the best of brief" in capsys.readouterr().out
-    sampled(capsys, tmp_path, [*words, "sweep.sample=4"], "4 of 6 combinations, the best of brief")
+    words[-2] = f"sweep.best_of={first.path}"
+    sampled(capsys, tmp_path, [*words, "sweep.sample=4"], "4 of 6 combinations, the best of /")
 
 
 @pytest.mark.parametrize(
@@ -313,6 +314,10 @@ def test_the_best_of_a_brief_sweep_are_trained_in_full(
             "only 1 of its best 2",
         ),
         (["seed=1,2", "sweep.best_of=brief", "sweep.sample=1", "sweep.name=brief"], "itself"),
+        (
+            ["layers=1,3", "sweep.best_of=brief", "sweep.sample=1", "protocol=nested"],
+            "has seen graphs that the outer folds of protocol=nested are to be tested on",
+        ),
         (["seed=1,2", "sweep.best_of=unfinished", "sweep.sample=1"], "2 jobs of it have not ended"),
     ],
 )

@@ -447,6 +447,7 @@ def test_a_memory_that_is_no_size_is_refused(memory: str, make_config: MakeConfi
         (["propagation.gain=0.9", "propagation.gain_held_by=penalty"], "gain_held_by=weights"),
         (["optim.batch_graphs=1"], "exclude each other"),
         (["dataset=clique"], "protocol=holdout does not divide"),
+        (["dataset=mutag"], "protocol=kfold does not divide"),
         (["readout.neighbours=true", "readout.source=transition"], "readout.source=state"),
         (["inference=anderson"], "inference=fixed_point"),
         (["inference=lagrangian"], "inference=fixed_point"),

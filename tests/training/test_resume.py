@@ -376,7 +376,7 @@ def test_more_epochs_for_a_holdout_run_that_was_not_out_of_patience(
 ) -> None:
     assert main(["train", *WORDS, *CLIQUE, "quiet=true", "epochs=3"]) == 0
     run = only_run(runs)
-    assert main(["train", f"resume={run}", "epochs=5"]) == 0
+    assert main(["train", f"resume={run.name}", "epochs=5"]) == 0
     assert [len(rows) for rows in curves(run).values()] == [5]
 
 
@@ -407,6 +407,8 @@ def test_resume_takes_the_settings_of_the_run(
 def test_what_cannot_be_resumed_is_refused(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert main(["train", "resume=mie"]) == 2
+    assert "mie: there is no such run folder, run name" in capsys.readouterr().err
     assert main(["train", f"resume={runs}"]) == 2
     assert capsys.readouterr().err == f"lpgnn: {runs} is not a run folder: it has no run.json.\n"
     assert main(["train", *TWO_UNITS, "epochs=1"]) == 0

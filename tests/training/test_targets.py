@@ -179,6 +179,15 @@ def test_metrics_that_do_not_fit(
     assert sentence in capsys.readouterr().err
 
 
+def test_numbers_have_no_classes_to_weigh(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = rings(tmp_path / "numbers.npz", targets=features()[:, 0])
+    words = ["dataset=graphs", path, "protocol.folds=2", "class_weights=balanced"]
+    assert main(["train", *words, *SOBER]) == 2
+    assert "class_weights=balanced is for classes and labels" in capsys.readouterr().err
+
+
 def test_accuracy_cannot_select_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = rings(tmp_path / "numbers.npz", targets=features()[:, 0])
     words = ["dataset=graphs", path, "protocol=holdout", "protocol.select=accuracy"]

@@ -11,7 +11,8 @@ from lpgnn_cli.api.script import importable_by_workers
 from lpgnn_cli.api.surroundings import undisturbed
 from lpgnn_cli.api.words import flatten, train_words
 from lpgnn_cli.commands.train import train as run_train
-from lpgnn_cli.config.compose import compose
+from lpgnn_cli.config.compose import check_overrides, make_loader
+from lpgnn_cli.config.root import TrainConfig
 from lpgnn_cli.credentials import keep_in_words
 from lpgnn_cli.errors import RunFailed
 from lpgnn_cli.runfolder import INTERRUPTED
@@ -38,7 +39,7 @@ def train(*words: str, **settings: Any) -> Run:
     """
     with undisturbed(), importable_by_workers():
         given = keep_in_words([*words, *train_words(with_stored_graphs(words, flatten(settings)))])
-        config = compose("train", given)
+        config: TrainConfig = check_overrides(make_loader(), "train", given, multirun=False)
         tune_process()
         try:
             folder = run_train(config, given, ["train", *given])

@@ -92,7 +92,7 @@ def write_score(folder: RunFolder, trained: TrainedUnit, score: Score) -> None:
     writer = MetricsWriter(unit / "metrics.csv")
     writer.write(trained.epoch, score.metrics)
     writer.close()
-    write_predictions(unit / "predictions.csv", score.evaluation)
+    write_predictions(unit / "predictions.csv", score.evaluation, score.items)
     if score.influence is not None:
         score.influence.write(unit / INFLUENCE)
     folder.write_result(

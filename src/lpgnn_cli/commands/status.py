@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.runfolder import DIVERGED, FAILED, RunFolder
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.sweeps.display import show_results, show_status
-from lpgnn_cli.sweeps.jobs import read_table, sweep_folder
+from lpgnn_cli.sweeps.jobs import find_sweep, read_table
 from lpgnn_cli.sweeps.outcome import read_board, write_results
 from lpgnn_cli.sweeps.submitted import in_queue, settle_lost
 
@@ -21,7 +20,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("sweep", metavar="SWEEP", help="name of a sweep, or its folder")
     given = parser.parse_args(argv).sweep
-    folder = Path(given) if (Path(given) / "jobs.json").is_file() else sweep_folder(given)
+    folder = find_sweep(given)
     jobs = read_table(folder)
     if not jobs:
         raise UserError(f"there is no sweep {given}: {folder} has no jobs.json.")

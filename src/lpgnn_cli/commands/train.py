@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 
@@ -19,6 +20,7 @@ from lpgnn_cli.runfolder import FAILED, FINISHED, INTERRUPTED, RunFolder, RunRec
 from lpgnn_cli.runsummary import RunSummary
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import Interruption, StopFlag, exit_code
+from lpgnn_cli.tracking.named import find_named
 from lpgnn_cli.training.experiment import Experiment, claim, reopen_run, start_run
 
 WITH_RESUME = ("resume", "epochs", "quiet")
@@ -45,9 +47,17 @@ def train(
         with folder.held():
             return _train(experiment, folder, record, config.quiet, started)
     epochs = _epochs_override(config, given)
-    with RunFolder.open(config.resume).held():
-        folder, record, experiment = reopen_run(config.resume, epochs)
+    resumed = _find(config.resume)
+    with resumed.held():
+        folder, record, experiment = reopen_run(str(resumed.path), epochs)
         return _train(experiment, folder, record, config.quiet, started)
+
+
+def _find(run: str) -> RunFolder:
+    """By its path or its name."""
+    path = Path(run)
+    is_name = path.name == run and not path.exists()
+    return RunFolder.open(find_named(run) if is_name else path)
 
 
 def _train(

@@ -100,7 +100,9 @@ def _check_value(key: str, value: Any, metadata: Mapping[str, Any], schema: type
 
 def _state_sizes(config: TrainConfig) -> Iterator[str]:
     sizes, layers = len(config.state), config.layers
-    if layers is None and sizes > 1:
+    if not sizes:
+        yield "state has no entries: give one size for all layers, or one for each of them."
+    elif layers is None and sizes > 1:
         yield f"state has {sizes} entries, but layers=null leaves K open: say layers={sizes}."
     elif sizes not in (1, layers):
         wanted = "one state size" if layers == 1 else f"one state size or {layers} of them"
@@ -146,7 +148,6 @@ def _heads(config: TrainConfig) -> Iterator[str]:
 def _node_batches(config: TrainConfig) -> Iterator[str]:
     if config.optim.batch_nodes is None:
         return
-    yield from config.propagation.against_node_batches()
     if config.optim.batch_graphs is not None:
         yield "optim.batch_nodes and optim.batch_graphs exclude each other: set one of them."
     if not config.protocol.of_nodes:
@@ -154,6 +155,7 @@ def _node_batches(config: TrainConfig) -> Iterator[str]:
             f"optim.batch_nodes is for nodes of one graph, which protocol={config.protocol.name} "
             "does not divide: take protocol=masks or transductive, or optim.batch_graphs."
         )
+    yield from config.propagation.against_node_batches()
     if config.readout.neighbours and config.readout.source == "transition":
         yield (
             "optim.batch_nodes with readout.neighbours would need the neighbours of neighbours to "

@@ -24,6 +24,7 @@ from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
 from lpgnn_cli.config.model import LagrangianConfig
 from lpgnn_cli.config.root import TrainConfig, not_for_users, register
 from lpgnn_cli.config.tracking import MlflowConfig, StoreConfig
+from lpgnn_cli.config.training import NestedConfig
 from lpgnn_cli.credentials import keep
 from lpgnn_cli.errors import UserError
 
@@ -103,7 +104,7 @@ def check_overrides(
     """
     if not multirun:
         typed = to_typed(without_hydra(load(loader, config_name, overrides)))
-        _check_that_g_counts(typed, overrides)
+        _check_that_all_counts(typed, overrides)
         return typed
     master = load(loader, config_name, overrides, multirun=True)
     parsed = [o for o in _parse(loader, overrides) if not o.is_hydra_override()]
@@ -118,7 +119,7 @@ def check_overrides(
             composed = sharing.load_sweep_config(master, job)
         except HydraException:
             composed = load(loader, config_name, job)  # which explains
-        _check_that_g_counts(to_typed(without_hydra(composed)), job)
+        _check_that_all_counts(to_typed(without_hydra(composed)), job)
     return None
 
 
@@ -127,6 +128,24 @@ def given_keys(words: Sequence[str] | None = None) -> list[str]:
     if words is None:
         words = HydraConfig.get().overrides.task if HydraConfig.initialized() else []
     return [word.split("=")[0].lstrip("+~") for word in words]
+
+
+def _check_that_all_counts(typed: object, words: Sequence[str]) -> None:
+    """Refuse what was asked for by hand and has no part in what was chosen beside it."""
+    _check_that_g_counts(typed, words)
+    _check_that_folds_count(typed, words)
+
+
+def _check_that_folds_count(typed: object, words: Sequence[str]) -> None:
+    """Refuse a number of folds where a file has folds of its own."""
+    protocol = getattr(typed, "protocol", None)
+    if not isinstance(protocol, NestedConfig) or protocol.splits is None:
+        return
+    if asked := next((word for word in words if word.startswith("protocol.folds=")), None):
+        raise UserError(
+            f"{asked} has no part where protocol.splits={protocol.splits} brings its own folds: "
+            "leave one of the two out."
+        )
 
 
 def _check_that_g_counts(typed: object, words: Sequence[str]) -> None:

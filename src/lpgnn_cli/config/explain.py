@@ -48,12 +48,20 @@ def options(loader: ConfigLoader, group: str) -> list[str]:
 
 
 def check_groups(loader: ConfigLoader, overrides: Sequence[Override]) -> None:
-    """Hydra passes over a misspelt option of an optional group; this does not."""
+    """Hydra passes over a misspelt option of an optional group, and over a name that is set by
+    hand, which chooses nothing; this does not."""
     known = groups(loader)
     for override in overrides:
         group = override.key_or_group
         if not group:
             raise UserError(f"{override.input_line} has no key: write key=value.")
+        named, _, leaf = group.rpartition(".")
+        by_hand = leaf == "name" and not override.is_delete()
+        if by_hand and named in known and named != "dataset":
+            raise UserError(
+                f"{group} follows from {named}: write "
+                f"{named}={override.get_value_element_as_str()}."
+            )
         if override.is_delete() or group not in known:
             continue
         available = options(loader, group)
@@ -116,6 +124,9 @@ def explain(
         sentence = _unknown_key(loader, config_name, parsed)
         if sentence:
             return sentence
+    unfit = _unfit_file(error)
+    if unfit:
+        return unfit
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException):
         return _wrong_value(cause)
@@ -134,6 +145,19 @@ def _dependent_recipe(error: Exception, overrides: Sequence[str]) -> str:
         f"dataset={dataset} brings it along, and takes a file of your own where it has a "
         "dataset.path."
     )
+
+
+def _unfit_file(error: Exception) -> str:
+    """A sentence about a file, most likely one of the user's own, whose content does not fit."""
+    found = re.match(r"In '(.+)': \w+ raised while composing config:\n(.+)", str(error))
+    if found is None:
+        return ""
+    file, reason = found.groups()
+    if unknown := re.match(r"Key '(.+)' not in", reason):
+        if unknown[1] == file.partition("/")[0]:
+            return f"{file}.yaml belongs to the whole config: begin it with `# @package _global_`."
+        return f"{file}.yaml sets {unknown[1]}, which is no setting there."
+    return f"{file}.yaml cannot be used: {reason}."
 
 
 def _wrong_value(error: OmegaConfBaseException) -> str:

@@ -14,17 +14,35 @@ from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.utils import _run_hydra, create_config_search_path, get_args_parser
-from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.plugins.completion_plugin import CompletionPlugin
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import HydraContext, RunMode, TaskFunction
 from omegaconf import Container, DictConfig
+from yaml import YAMLError
+
+from lpgnn_cli.errors import UserError
+
+
+class _Files(ConfigRepository):
+    """A file that cannot be read, as one of the user's own may be, is said in a sentence."""
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        try:
+            return super().load_config(config_path)
+        except (YAMLError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{config_path}.yaml cannot be read: {reason}.") from error
 
 
 class ConfigLoader(ConfigLoaderImpl):
     """Hydra's config loader, and what it knows about the files of a group."""
+
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.repository = _Files(config_search_path)
 
     def configs(self, group: str) -> list[str]:
         return self.repository.get_group_options(group, ObjectType.CONFIG)
@@ -45,7 +63,7 @@ class ConfigLoader(ConfigLoaderImpl):
         self._apply_overrides_to_config(list(overrides), config)
 
 
-class _ReadOnce(ConfigRepository):
+class _ReadOnce(_Files):
     """Every file is read once, and noted whenever it is asked for, there or not."""
 
     def __init__(self, original: ConfigRepository) -> None:

@@ -171,4 +171,5 @@ def _matrix(rows: Any, what: str) -> npt.NDArray[np.float32]:
         raise ValueError(f"{what} must be rows of numbers of one length") from None
     if not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite numbers")
-    return array.reshape(len(array), -1)
+    # Of no rows nobody knows how long they are.
+    return array.reshape(len(array), -1) if len(array) else np.zeros((0, 0), np.float32)

@@ -59,8 +59,8 @@ def _graphs(given: Any) -> list[Any]:
     data = sys.modules.get("torch_geometric.data")
     if data is not None and isinstance(given, data.Batch):
         given = given.to_data_list()
-    elif data is not None and isinstance(given, data.Data):  # iterating over it gives attributes
-        given = [given]
+    elif data is not None and isinstance(given, data.Data | data.HeteroData):
+        given = [given]  # iterating over it gives attributes, or an error
     if not isinstance(given, Iterable):
         raise UserError(f"graphs must be PyTorch Geometric graphs, not a {type(given).__name__}.")
     items = list(given)
@@ -107,6 +107,11 @@ def _tensor(value: Any, name: str) -> Tensor:
 
 def _arcs(graph: Any) -> Tensor:
     if graph.edge_index is None:
+        if getattr(graph, "adj_t", None) is not None:
+            raise UserError(
+                "a graph has adj_t and no edge_index: leave out the transform ToSparseTensor, or "
+                "give it remove_edge_index=False."
+            )
         return torch.zeros(2, 0, dtype=torch.int64)
     arcs, nodes = _tensor(graph.edge_index, "edge_index"), int(graph.num_nodes)
     if arcs.ndim != 2 or len(arcs) != 2 or arcs.is_floating_point() or arcs.is_complex():

@@ -26,6 +26,7 @@ from lpgnn_cli.data.nested_splits import outer_folds
 from lpgnn_cli.data.public_splits import PUBLIC, public_splits
 from lpgnn_cli.data.stratified import stratified_folds
 from lpgnn_cli.errors import UserError
+from lpgnn_cli.formatting import count
 from lpgnn_cli.metrics import CLASSES
 
 Indices = npt.NDArray[np.int64]
@@ -284,7 +285,8 @@ def _masks(protocol: MasksConfig, dataset: Dataset, seed: int) -> list[Split]:
 def _check_level(dataset: Dataset) -> None:
     if dataset.batch.target_level != "node":
         raise UserError(
-            f"{dataset.name} has classes of graphs, not of nodes: choose protocol=kfold or holdout."
+            f"{dataset.name} has {dataset.batch.task} of graphs, not of nodes: choose "
+            "protocol=kfold or holdout."
         )
 
 
@@ -293,6 +295,6 @@ def _check_smallest(dataset: Dataset, strata: Indices, needed: int, reason: str)
     smallest = int(counts.argmin())
     if counts[smallest] < needed:
         raise UserError(
-            f"{dataset.name} has only {counts[smallest]} members of class {classes[smallest]}, "
-            f"fewer than the {needed} that {reason} needs."
+            f"{dataset.name} has only {count(int(counts[smallest]), 'member')} of class "
+            f"{classes[smallest]}, fewer than the {needed} that {reason} needs."
         )

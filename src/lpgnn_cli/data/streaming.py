@@ -98,7 +98,8 @@ class _Npz(_Source):
         with opened_npz(self.path) as arrays:
             missing = [name for name in self.REQUIRED if name not in arrays]
             if missing:
-                raise UserError(f"{self.path} lacks the arrays {', '.join(missing)}.")
+                what = "array" if len(missing) == 1 else "arrays"
+                raise UserError(f"{self.path} lacks the {what} {', '.join(missing)}.")
             wanted = {n: arrays[n] for n in (*self.REQUIRED, *self.OPTIONAL) if n in arrays}
             rows = {name: found for name, found in wanted.items() if found is not None}
             if len(rows) < len(wanted) or not all(map(_is_vector, _structure(rows))):

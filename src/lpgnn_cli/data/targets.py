@@ -79,7 +79,10 @@ def as_targets(values: npt.NDArray[Any], name: str) -> tuple[Tensor, int]:
     if values.ndim == 2 and bool(np.isin(matrix, (0, 1)).all()):
         return torch.from_numpy(matrix.astype(np.int64)), matrix.shape[1]
     if values.dtype.kind != "f":
-        raise ValueError(f"{name} must be classes, rows of 0 and 1, or numbers with a point")
+        column = f", and classes a vector: {name}.reshape(-1)" if matrix.shape[1] == 1 else ""
+        raise ValueError(
+            f"{name} must be classes, rows of 0 and 1, or numbers with a point{column}"
+        )
     if not bool(np.isfinite(matrix).all()):
         raise ValueError(f"{name} has a value that is no finite number")
     return torch.from_numpy(matrix.astype(np.float32)), matrix.shape[1]

@@ -79,8 +79,9 @@ class Board:
         return len(self.candidates()) + max(self.outer_folds, len(self.assessments()))
 
     def value(self, view: View) -> float:
-        """What the job is sorted by."""
-        return view.value(self.metric)
+        """What the job is sorted by, which is one figure for all of them: none for a job that is
+        judged by another."""
+        return view.value(self.metric_name())
 
     def text(self, value: float) -> str:
         """Such a value for people."""

@@ -105,6 +105,11 @@ def sweep_folder(name: str) -> Path:
     return runs_root() / "sweep" / checked_name("sweep.name", name)
 
 
+def find_sweep(given: str) -> Path:
+    """The folder of a sweep that is there, by its name or its path."""
+    return Path(given) if (Path(given) / "jobs.json").is_file() else sweep_folder(given)
+
+
 def read_record(run: RunFolder) -> RunRecord | None:
     return run.read_record() if run.record_path.is_file() else None
 

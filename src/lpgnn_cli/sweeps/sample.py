@@ -12,7 +12,7 @@ from lpgnn_cli.config.sweep import SweepSettings
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.formatting import count
 from lpgnn_cli.runfolder import DIVERGED, FAILED, FINISHED
-from lpgnn_cli.sweeps.jobs import PRUNED, read_table, sweep_folder
+from lpgnn_cli.sweeps.jobs import PRUNED, find_sweep, read_table
 from lpgnn_cli.sweeps.outcome import read_board
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def drawn(items: Sequence[T], wanted: int | None) -> list[T]:
 
 def best_combinations(name: str, wanted: int, axes: Sequence[str]) -> list[Values]:
     """What the best jobs of a sweep that has ended have on each axis."""
-    folder, asked = sweep_folder(name), f"sweep.best_of={name}"
+    folder, asked = find_sweep(name), f"sweep.best_of={name}"
     jobs = read_table(folder)
     if not jobs:
         raise UserError(f"{asked}: there is no such sweep, {folder} has no jobs.json.")

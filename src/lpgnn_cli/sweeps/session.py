@@ -53,7 +53,7 @@ from lpgnn_cli.sweeps.cost import CostModel, total
 from lpgnn_cli.sweeps.display import Monitor, show_plan, show_results
 from lpgnn_cli.sweeps.engines import engine_overrides
 from lpgnn_cli.sweeps.function import STOP_FILE, JobFunction
-from lpgnn_cli.sweeps.jobs import asked, read_record, read_table, sweep_folder
+from lpgnn_cli.sweeps.jobs import asked, find_sweep, read_record, read_table, sweep_folder
 from lpgnn_cli.sweeps.nested import NESTED, SELECT, assessing_overrides, choose
 from lpgnn_cli.sweeps.objective import AUTO
 from lpgnn_cli.sweeps.outcome import write_results
@@ -133,7 +133,7 @@ class Session:
             own = [*where, *engine_overrides(base, words)]
             master = load(loader, config_name, [*words, *own], multirun=True)
             check_slots(master.hydra.launcher)
-            check_sample(settings, name, is_grid(master))
+            check_sample(settings, name, is_grid(master), outer)
             if settings.detach:
                 check_detached(master, outer)
             function = JobFunction(
@@ -381,7 +381,7 @@ def check_slots(launcher: DictConfig) -> None:
         plan_slots(SlotSettings(workers, launcher.devices, jobs))
 
 
-def check_sample(settings: SweepSettings, name: str, of_grid: bool) -> None:
+def check_sample(settings: SweepSettings, name: str, of_grid: bool, outer_folds: int) -> None:
     """Some combinations alone can be trained where all are known."""
     if settings.sample is not None and not of_grid:
         raise UserError(
@@ -395,8 +395,13 @@ def check_sample(settings: SweepSettings, name: str, of_grid: bool) -> None:
             f"sweep.best_of={settings.best_of}: say by sweep.sample=N how many of its best "
             "combinations are to be trained."
         )
-    if settings.best_of == name:
+    if find_sweep(settings.best_of).resolve() == sweep_folder(name).resolve():
         raise UserError(f"sweep.best_of={name} is this sweep itself: name another one.")
+    if outer_folds:
+        raise UserError(
+            f"sweep.best_of={settings.best_of} has seen graphs that the outer folds of "
+            "protocol=nested are to be tested on: leave one of the two out."
+        )
 
 
 def check_detached(master: DictConfig, outer_folds: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from lpgnn_cli.config.model import InferenceConfig
 from lpgnn_cli.data.part import Part
@@ -60,14 +61,16 @@ def close_unit(
     inference: InferenceConfig,
     folder: Path,
     far: bool = False,
+    items: Tensor | None = None,
 ) -> Closing:
     """Score the test part, or the training part if none is, and write its predictions.
 
-    With `far`, how far labels count is measured, too.
+    With `far`, how far labels count is measured, too; `items` is the index in the dataset of each
+    target of the part.
     """
     name = scored_part(parts)
     closing = score_part(propagation, name, parts[name], inference)
-    write_predictions(folder / "predictions.csv", closing.evaluation)
+    write_predictions(folder / "predictions.csv", closing.evaluation, items)
     residuals = {
         part: _flat(Evaluation.of(propagation, part, parts[part])) for part in (TRAIN, name)
     }

@@ -30,7 +30,7 @@ from lpgnn_cli.data.caching import load_dataset_once
 from lpgnn_cli.data.example import describe_data
 from lpgnn_cli.data.splits import NestedSplit
 from lpgnn_cli.errors import UserError
-from lpgnn_cli.metrics import ACCURACY, CLASSES
+from lpgnn_cli.metrics import ACCURACY, CLASSES, NUMBERS
 from lpgnn_cli.names import as_name
 from lpgnn_cli.ops import backend
 from lpgnn_cli.runfolder import (
@@ -165,6 +165,11 @@ def _is_inner(config: TrainConfig) -> bool:
 def check_judging(config: TrainConfig, dataset: Dataset) -> None:
     """Refuse a metric, or a rule of selection, that is not for targets of this kind."""
     dataset.judged_by(config.metric)
+    if config.class_weights != "none" and dataset.batch.task == NUMBERS:
+        raise UserError(
+            f"class_weights={config.class_weights} is for classes and labels, and {dataset.name} "
+            "has numbers: leave it out."
+        )
     by_accuracy = isinstance(config.protocol, ValidatedConfig) and (
         config.protocol.select == ACCURACY.name
     )

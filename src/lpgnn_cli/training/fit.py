@@ -34,14 +34,14 @@ from lpgnn_cli.runfolder import (
     UnitResult,
 )
 from lpgnn_cli.training.checkpoint import load_checkpoint, reading, save_checkpoint
-from lpgnn_cli.training.closing import close_unit
+from lpgnn_cli.training.closing import close_unit, scored_part
 from lpgnn_cli.training.counting import TransitionCounter
 from lpgnn_cli.training.device import autocast, computing_clock
 from lpgnn_cli.training.epoch import train_epoch
 from lpgnn_cli.training.evaluation import Evaluation, to_floats
 from lpgnn_cli.training.history import FILE as HISTORY
 from lpgnn_cli.training.history import WeightHistory
-from lpgnn_cli.training.parts import fit_scaler, make_parts
+from lpgnn_cli.training.parts import fit_scaler, items_of, make_parts
 from lpgnn_cli.training.row_files import RowFiles
 from lpgnn_cli.training.schedule import learning_rate_scale, patience_of, selecting
 from lpgnn_cli.training.snapshots import StateSnapshots
@@ -404,7 +404,8 @@ class UnitFit:
             reason=reason,
         )
         if state == FINISHED:
-            unit = self.task.unit
+            unit, split = self.task.unit, self.task.split
+            scored = scored_part(self.parts)
             closing = close_unit(
                 self.propagation,
                 self.parts,
@@ -412,6 +413,7 @@ class UnitFit:
                 self.folder,
                 # For a figure, and alike in all units.
                 far=self.config.figures and unit.fold == 0 and unit.seed == self.config.seed,
+                items=items_of(self.config, self.task.dataset, split, scored),
             )
             result.from_zero = closing.from_zero
             result.persistent = closing.persistent

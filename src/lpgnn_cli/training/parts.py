@@ -12,7 +12,7 @@ from lpgnn_cli.data import Dataset, FeatureScaler, GraphBatch, Split
 from lpgnn_cli.data.part import Part
 from lpgnn_cli.data.scaling import are_words
 from lpgnn_cli.data.targets import Judging, Units, balanced_weights
-from lpgnn_cli.metrics import NUMBERS
+from lpgnn_cli.metrics import NUMBERS, TEST
 from lpgnn_cli.training.device import DTYPES
 
 
@@ -57,6 +57,14 @@ def make_parts(
         )
         for name, part in parts.items()
     }
+
+
+def items_of(config: TrainConfig, dataset: Dataset, split: Split, name: str) -> Tensor | None:
+    """The index in the dataset of each target of a part's batch; None: the batch has them all."""
+    if config.protocol.of_nodes:
+        return None
+    graphs = split.test if name == TEST else split.train
+    return graphs if dataset.batch.target_level == "graph" else dataset.batch.nodes_of(graphs)
 
 
 def judge(config: TrainConfig, dataset: Dataset, targets: Tensor, device: torch.device) -> Judging:

@@ -16,10 +16,12 @@ from lpgnn_cli.propagation.solvers import graph_violation
 from lpgnn_cli.training.evaluation import Evaluation
 
 
-def write_predictions(path: Path, evaluation: Evaluation) -> None:
-    """item is the index of the graph, or of the node, within the part."""
+def write_predictions(path: Path, evaluation: Evaluation, items: Tensor | None = None) -> None:
+    """item is the index of the graph, or of the node, in the dataset: `items` says it of each
+    target of the batch, unless that is the dataset."""
     part, batch = evaluation.part, evaluation.part.batch
-    items = torch.arange(len(batch.targets)) if part.scored is None else part.scored.cpu()
+    rows = torch.arange(len(batch.targets)) if part.scored is None else part.scored.cpu()
+    items = rows if items is None else items[rows]
     answers, probabilities = _answers(evaluation)
     columns = {
         **answers,
@@ -29,7 +31,7 @@ def write_predictions(path: Path, evaluation: Evaluation) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["item", *columns])
-        chosen = (column.cpu()[items].tolist() for column in columns.values())
+        chosen = (column.cpu()[rows].tolist() for column in columns.values())
         writer.writerows(zip(items.tolist(), *chosen, strict=True))
 
 

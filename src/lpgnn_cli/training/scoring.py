@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lpgnn_cli.config.dataset import DatasetConfig
 from lpgnn_cli.config.model import InferenceConfig
@@ -27,7 +28,7 @@ from lpgnn_cli.training.checkpoint import load_checkpoint, reading
 from lpgnn_cli.training.closing import score_part, scored_part, solve_metrics
 from lpgnn_cli.training.evaluation import Evaluation
 from lpgnn_cli.training.influence import Influence, measure_influence
-from lpgnn_cli.training.parts import in_units, make_parts, place
+from lpgnn_cli.training.parts import in_units, items_of, make_parts, place
 from lpgnn_cli.training.row_files import RowFiles
 
 
@@ -45,6 +46,8 @@ class Score:
     influence: Influence | None
     dataset_fingerprint: str
     seconds: float
+    # The index in the dataset of each target that was evaluated; None: these are all of them.
+    items: Tensor | None = None
 
 
 class TrainedUnit:
@@ -109,6 +112,7 @@ class TrainedUnit:
             influence=influence,
             dataset_fingerprint=dataset.fingerprint(),
             seconds=time.perf_counter() - started,
+            items=items_of(self.config, dataset, split, name),
         )
 
     def score(self, dataset_config: DatasetConfig, data_root: str | None) -> Score:
@@ -153,12 +157,12 @@ class TrainedUnit:
         sentence."""
         found, own = DataShape.of(dataset.batch), self.config.dataset.positional
         for mine, theirs, word in (
+            (self.shape.target_level, found.target_level, "targets"),
+            (self.shape.task, found.task, "for targets"),
             (self.shape.features - own, found.features - dataset.positional, "node features"),
             (own, dataset.positional, "Laplacian eigenvectors"),
             (self.shape.arc_features, found.arc_features, "arc features"),
-            (self.shape.classes, found.classes, "classes"),
-            (self.shape.target_level, found.target_level, "targets"),
-            (self.shape.task, found.task, "targets"),
+            (self.shape.classes, found.classes, self.shape.task),
         ):
             if mine != theirs:
                 raise UserError(

@@ -71,7 +71,11 @@ def read_graphs(path: Path, *, targets: bool = True) -> tuple[GraphBatch, Masks 
         arrays = {name: array for name, array in arrays.items() if name != TARGETS}
     missing = [n for n in REQUIRED if n not in arrays and (targets or n != TARGETS)]
     if missing:
-        raise UserError(f"{path} lacks the arrays {', '.join(missing)}.")
+        alone = missing == [TARGETS]
+        raise UserError(
+            f"{path} lacks the {'array' if len(missing) == 1 else 'arrays'} {', '.join(missing)}"
+            f"{': only `lpgnn predict` reads graphs without targets' if alone else ''}."
+        )
     try:
         batch = _batch(arrays)
         return batch, Masks.from_arrays(arrays, batch.num_nodes)
