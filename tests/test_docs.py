@@ -58,6 +58,22 @@ def test_a_dataset_of_ones_own_is_trained_as_its_kind(tmp_path: Path) -> None:
     assert composed[0] == composed[1]
 
 
+def test_a_recipe_of_ones_own_comes_before_that_of_the_kind(tmp_path: Path) -> None:
+    for name, text in {
+        "dataset/beads.yaml": "defaults: [graphs, _self_]\npath: x.npz\n",
+        "dataset/bare.yaml": "path: x.npz\n",
+        "dataset/torn.yaml": "defaults: [graphs\n",
+        "recipe/lagrangian/beads.yaml": "# @package _global_\nepochs: 7\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    loader = make_loader(str(tmp_path))
+    assert load(loader, "train", ["dataset=beads"]).epochs == 7
+    ordinary = load(loader, "train", ["dataset=beads", "propagation=layers", "aggregator=gin"])
+    assert ordinary.optim.batch_graphs == 32
+    assert load(loader, "train", ["dataset=beads", "recipe=none"]).epochs == 500
+
+
 def test_the_index_has_every_page() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\]\(([\w.-]+\.md)\)", index))

@@ -22,6 +22,7 @@ from lpgnn_cli.config.compose_jobs import SweepLoader
 from lpgnn_cli.config.explain import check_groups, explain
 from lpgnn_cli.config.hydra_internals import ConfigLoader, loader_over
 from lpgnn_cli.config.model import LagrangianConfig
+from lpgnn_cli.config.own_datasets import inherit_recipes
 from lpgnn_cli.config.root import TrainConfig, not_for_users, register
 from lpgnn_cli.config.tracking import MlflowConfig, StoreConfig
 from lpgnn_cli.config.training import NestedConfig
@@ -51,6 +52,8 @@ def make_loader(config_dir: str | None = None, config_path: str | None = None) -
     own_folder = None if config_dir is None else os.path.abspath(config_dir)
     if own_folder is not None and not os.path.isdir(own_folder):
         raise UserError(f"--config-dir {config_dir}: there is no such folder.")
+    if own_folder is not None:
+        inherit_recipes(Path(own_folder), conf_dir())
     return loader_over(config_path or str(conf_dir()), own_folder)
 
 
