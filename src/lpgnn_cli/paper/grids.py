@@ -30,10 +30,10 @@ BOARD = "leaderboard.csv"
 HONEST, PERSISTENT = "honest_", "persistent_"
 INTRO = [
     "The method to the letter (recipe=paper) over the paper's grid of settings: all combinations, "
-    "a sample that was drawn before anything was run, or the best of a sweep over all of them with "
-    "fewer epochs and folds, which is a row of its own. Accuracies from zero, in the last epoch. "
-    "The best combination is chosen on the test parts, as the paper's is, so it is optimistic; the "
-    "median is what a setting of the grid gives that nobody has chosen.",
+    "a sample that was drawn before anything was run, or the best of a sweep with fewer epochs and "
+    "folds, which is a row of its own. Accuracies from zero, in the last epoch or the one that a "
+    "validation part selects. The best combination is chosen on the test parts, as the paper's is, "
+    "so it is optimistic; the median is what a setting of the grid gives that nobody has chosen.",
 ]
 
 
