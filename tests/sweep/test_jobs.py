@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -339,6 +340,21 @@ def test_a_choice_that_another_sweep_cannot_make_is_refused(
     message = capsys.readouterr().err
     assert sentence in message
     assert message.count("\n") == 1
+
+
+def test_the_best_command_names_the_folder_of_ones_own_options(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LPGNN_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "variant").mkdir()
+    (tmp_path / "variant" / "wide.yaml").write_text("# @package _global_\nstate: [8]\n")
+    words = ["--config-dir", str(tmp_path), *KARATE[:-1], "variant=wide", "epochs=1"]
+    manner = ["tracking=none", "hydra/launcher=basic"]
+    assert main(["sweep", *words, *manner, "seed=1,2"]) == 0
+    best = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("best "))
+    command = shlex.split(best)[1:]
+    assert command[:4] == ["lpgnn", "train", "--config-dir", str(tmp_path)]
+    assert main(command[1:]) == 0
 
 
 def test_a_sweep_of_which_nothing_counts_any_more_begins_anew(

@@ -11,6 +11,7 @@ from lpgnn_cli.runfolder import DIVERGED, FAILED, INTERRUPTED, RUNNING
 from lpgnn_cli.screen import plain_console
 from lpgnn_cli.signals import exit_code
 from lpgnn_cli.sweeps.jobs import PENDING
+from lpgnn_cli.sweeps.leaderboard import with_config_dir
 from lpgnn_cli.sweeps.session import Session
 from lpgnn_cli.sweeps.supervisor import Detached, DryRun
 
@@ -21,7 +22,8 @@ def sweep(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> i
         try:
             run_to_the_end(session)
         except KeyboardInterrupt as interruption:
-            again = " ".join(["lpgnn sweep", *overrides])
+            words = [*with_config_dir(loader.own_folder), *overrides]
+            again = " ".join(["lpgnn sweep", *words])
             print(f"lpgnn: interrupted; the same command goes on: {again}", file=sys.stderr)
             return exit_code(interruption)
     return 0

@@ -25,6 +25,9 @@ from yaml import YAMLError
 
 from lpgnn_cli.errors import UserError
 
+# What Hydra calls the folder of --config-dir.
+OWN_FOLDER = "command-line"
+
 
 class _Files(ConfigRepository):
     """A file that cannot be read, as one of the user's own may be, is said in a sentence."""
@@ -43,6 +46,12 @@ class ConfigLoader(ConfigLoaderImpl):
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = _Files(config_search_path)
+
+    @property
+    def own_folder(self) -> str | None:
+        """The user's own folder of options, if one was given."""
+        paths = {e.provider: e.path for e in self.config_search_path.get_path()}
+        return (paths.get(OWN_FOLDER) or "").removeprefix("file://") or None
 
     def configs(self, group: str) -> list[str]:
         return self.repository.get_group_options(group, ObjectType.CONFIG)
@@ -103,7 +112,7 @@ def loader_over(folder: str, own_folder: str | None) -> ConfigLoader:
     search_path = create_config_search_path(folder)
     if own_folder is not None:
         search_path.prepend(
-            provider="command-line",
+            provider=OWN_FOLDER,
             path=f"file://{own_folder}",
             anchor=SearchPathQuery(provider="schema"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +28,13 @@ def read_npz(path: Path) -> Arrays:
         members = _members(archive)
         _check_size(path, sum(member.file_size for member in members.values()))
         return {name: _read(archive, member) for name, member in members.items()}
+
+
+def require(arrays: Collection[str], names: Sequence[str], path: Path, hint: str = "") -> None:
+    """Refuse a file without all of these arrays."""
+    if missing := [name for name in names if name not in arrays]:
+        what = "array" if len(missing) == 1 else "arrays"
+        raise UserError(f"{path} lacks the {what} {', '.join(missing)}{hint}.")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from lpgnn_cli.data.dataset import Dataset
 from lpgnn_cli.data.datasets.graphs import encode
 from lpgnn_cli.data.datasets.tu_format import dataset_from_tables
 from lpgnn_cli.data.node_link import JSON_LINES, from_node_link, read_lines
-from lpgnn_cli.data.npz import as_matrix, opened_npz
+from lpgnn_cli.data.npz import as_matrix, opened_npz, require
 from lpgnn_cli.data.rows import Rows, Table, lines_of_numbers
 from lpgnn_cli.data.tu import TuTables, as_single
 from lpgnn_cli.data.vocabulary import Vocabulary
@@ -96,10 +96,7 @@ class _Npz(_Source):
     @contextmanager
     def opened(self, *, structure: bool) -> Iterator[Reading | None]:
         with opened_npz(self.path) as arrays:
-            missing = [name for name in self.REQUIRED if name not in arrays]
-            if missing:
-                what = "array" if len(missing) == 1 else "arrays"
-                raise UserError(f"{self.path} lacks the {what} {', '.join(missing)}.")
+            require(arrays, self.REQUIRED, self.path)
             wanted = {n: arrays[n] for n in (*self.REQUIRED, *self.OPTIONAL) if n in arrays}
             rows = {name: found for name, found in wanted.items() if found is not None}
             if len(rows) < len(wanted) or not all(map(_is_vector, _structure(rows))):

@@ -19,7 +19,6 @@ GRID = "experiment/fair/_grid.yaml"
 FOLDS, SEEDS = 10, 3
 # What tells the rows of one preset apart.
 CHANGES = ("variant=", f"{SELECT}{LAST}")
-UNCHANGED = ("variant=none",)
 # What a note says in words of its own.
 SAID_OTHERWISE = (SELECT, "protocol.folds=", "protocol.retrain=")
 
@@ -112,7 +111,7 @@ def fair_cells(sweeps: Iterable[NestedSweep]) -> dict[tuple[Model, str], FairCel
 def place_of(sweep: NestedSweep) -> tuple[Model, str] | None:
     """The cell that a sweep is of; None where it is of none."""
     words = words_of(sweep)
-    changes = [word for word in words if word.startswith(CHANGES) and word not in UNCHANGED]
+    changes = [word for word in words if word.startswith(CHANGES) and word != "variant=none"]
     for dataset in DATASETS:
         if sweep.dataset == CATALOGUE[dataset].tu_name:
             for model in MODELS:

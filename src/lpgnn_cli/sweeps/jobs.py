@@ -79,6 +79,8 @@ class Job:
     values: dict[str, str] = field(default_factory=dict)
     # The outer fold that it assesses the choice of, under `protocol=nested`.
     fold: int | None = None
+    # The user's own folder of options, where there is one.
+    config_dir: str | None = None
 
     @property
     def run(self) -> RunFolder:

@@ -105,7 +105,12 @@ def command_line(job: Job) -> str:
     """The `lpgnn train` that repeats a job."""
     without = ("sweep.", "protocol.stage=")
     own = [word for word in job.overrides if not word.lstrip("+~").startswith(without)]
-    return shlex.join(["lpgnn", "train", *own])
+    return shlex.join(["lpgnn", "train", *with_config_dir(job.config_dir), *own])
+
+
+def with_config_dir(folder: str | None) -> list[str]:
+    """The flag that names the user's own folder of options."""
+    return [] if folder is None else ["--config-dir", folder]
 
 
 def write_leaderboard(board: Board, axes: Sequence[str], folder: Path, title: str) -> None:

@@ -165,7 +165,8 @@ class Supervisor:
             key = identify(to_typed(without_hydra(composed)))
         except UserError as error:
             raise UserError(f"{error} (in the combination {' '.join(words)})") from error
-        return Job(number, key, task, axis_values(words, self.axes))
+        values = axis_values(words, self.axes)
+        return Job(number, key, task, values, config_dir=self.loader.own_folder)
 
     def _link(self, jobs: Sequence[Job]) -> None:
         """The run folders of the jobs, to be found from the folder of the sweep."""

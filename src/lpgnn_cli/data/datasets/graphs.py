@@ -34,14 +34,14 @@ from lpgnn_cli.data.features import (
 )
 from lpgnn_cli.data.masks import Masks
 from lpgnn_cli.data.node_link import JSON_LINES
-from lpgnn_cli.data.npz import Arrays, as_matrix, read_npz
+from lpgnn_cli.data.npz import Arrays, as_matrix, read_npz, require
 from lpgnn_cli.data.targets import MAX_CLASSES, as_targets
 from lpgnn_cli.data.vocabulary import Vocabulary
 from lpgnn_cli.errors import UserError
 from lpgnn_cli.metrics import CLASSES, task_of
 
 TARGETS = "targets"
-REQUIRED = ("source", "target", "graph_ptr", TARGETS)
+REQUIRED = ("source", "target", "graph_ptr")
 # The columns that the graphs bring along, rather than some that are made of their structure.
 OWN = "auto"
 
@@ -69,13 +69,10 @@ def read_graphs(path: Path, *, targets: bool = True) -> tuple[GraphBatch, Masks 
     arrays = read_npz(path)
     if not targets:
         arrays = {name: array for name, array in arrays.items() if name != TARGETS}
-    missing = [n for n in REQUIRED if n not in arrays and (targets or n != TARGETS)]
-    if missing:
-        alone = missing == [TARGETS]
-        raise UserError(
-            f"{path} lacks the {'array' if len(missing) == 1 else 'arrays'} {', '.join(missing)}"
-            f"{': only `lpgnn predict` reads graphs without targets' if alone else ''}."
-        )
+    wanted = (*REQUIRED, TARGETS) if targets else REQUIRED
+    bare = all(name in arrays for name in REQUIRED)
+    hint = ": only `lpgnn predict` reads graphs without targets" if bare else ""
+    require(arrays, wanted, path, hint)
     try:
         batch = _batch(arrays)
         return batch, Masks.from_arrays(arrays, batch.num_nodes)
